@@ -1,0 +1,44 @@
+# Short names for the usual work; CMake does the building. "make help" lists them.
+# Every target first runs scripts/setup, which costs nothing once everything is there.
+
+JOBS ?= $(shell nproc)
+WERROR ?= OFF
+
+.PHONY: help setup build demo test bench lint format parity asan clean
+
+help:            ## this list
+	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup:           ## install packages and build StarPU, once
+	@scripts/setup
+
+build: setup     ## build/regatta and everything else
+	@cmake --preset release -DREGATTA_WERROR=$(WERROR) --log-level=WARNING >/dev/null
+	@cmake --build build -j $(JOBS)
+
+demo: build      ## train LeNet-5 on MNIST
+	@scripts/demo
+
+test: build      ## all tests
+	@cd build && ctest --output-on-failure -j 2 --output-log ctest.log
+
+bench: build     ## micro-benchmarks
+	@scripts/bench
+
+lint: build      ## formatting, clang-tidy, shellcheck, include rules
+	@scripts/lint
+
+format: setup    ## format all C++ in place
+	@git ls-files -co --exclude-standard '*.cpp' '*.h' '*.cu' | xargs -r clang-format -i
+
+parity: build    ## compare numbers with PyTorch (needs python3-torch)
+	@scripts/parity-fixtures --whole build/parity
+	@build/regatta_tests --gtest_filter='*Parity*'
+
+asan: setup      ## all tests under the address and undefined-behaviour sanitizers
+	@cmake --preset asan --log-level=WARNING >/dev/null
+	@cmake --build build-asan -j $(JOBS)
+	@cd build-asan && ctest --output-on-failure -j 2
+
+clean:           ## remove everything that was built here
+	@rm -rf build build-*

@@ -1,0 +1,121 @@
+# Finds the libraries Regatta is linked with and gives each a target regatta::NAME.
+# The build reads this file, and so does the installed package: both look in the same way.
+#
+# A site's own builds are found first through CMAKE_PREFIX_PATH (or PKG_CONFIG_PATH); the StarPU
+# that scripts/setup built is the fallback, handed over in REGATTA_STARPU_FALLBACK (a prefix).
+# REGATTA_MISSING comes back as a list of sentences, one for each library not found.
+
+set(REGATTA_MISSING "")
+
+# --- StarPU: only pkg-config knows its flags (with CUDA its headers include CUDA's) ---------------
+
+find_package(PkgConfig QUIET)
+if(NOT PKG_CONFIG_FOUND)
+  list(APPEND REGATTA_MISSING "pkg-config (Debian: pkg-config)")
+endif()
+
+# StarPU may have moved since the last configuration, so nothing about it is kept.
+get_cmake_property(_regatta_cached CACHE_VARIABLES)
+foreach(_regatta_name IN LISTS _regatta_cached)
+  if(_regatta_name MATCHES "^(__pkg_config_checked_|pkgcfg_lib_)?REGATTA_STARPU_PC")
+    unset(${_regatta_name} CACHE)
+  endif()
+endforeach()
+unset(_regatta_cached)
+
+macro(_regatta_search_starpu)
+  if(PKG_CONFIG_FOUND)
+    pkg_search_module(REGATTA_STARPU_PC QUIET IMPORTED_TARGET
+                      starpu-1.6>=1.4 starpu-1.5>=1.4 starpu-1.4>=1.4)
+  endif()
+endmacro()
+
+if(NOT TARGET regatta::starpu)
+  _regatta_search_starpu()
+  if(NOT REGATTA_STARPU_PC_FOUND AND REGATTA_STARPU_FALLBACK)
+    set(_regatta_pkg_config_path "$ENV{PKG_CONFIG_PATH}")
+    set(ENV{PKG_CONFIG_PATH} "${REGATTA_STARPU_FALLBACK}/lib/pkgconfig:${_regatta_pkg_config_path}")
+    unset(__pkg_config_checked_REGATTA_STARPU_PC CACHE)
+    _regatta_search_starpu()
+    set(ENV{PKG_CONFIG_PATH} "${_regatta_pkg_config_path}")
+  endif()
+  if(REGATTA_STARPU_PC_FOUND)
+    add_library(regatta::starpu INTERFACE IMPORTED)
+    target_link_libraries(regatta::starpu INTERFACE PkgConfig::REGATTA_STARPU_PC)
+  else()
+    list(APPEND REGATTA_MISSING
+      "StarPU 1.4 or newer")
+  endif()
+endif()
+
+# --- plain libraries: a header and a library each -------------------------------------------------
+
+# regatta_library(NAME HEADER LIBRARY PACKAGE) makes regatta::NAME; LIBRARY "" means headers only.
+function(regatta_library name header library package)
+  if(TARGET regatta::${name})
+    return()
+  endif()
+  find_path(REGATTA_${name}_INCLUDE ${header})
+  mark_as_advanced(REGATTA_${name}_INCLUDE)
+  set(found ${REGATTA_${name}_INCLUDE})
+  if(found AND library)
+    find_library(REGATTA_${name}_LIBRARY ${library})
+    mark_as_advanced(REGATTA_${name}_LIBRARY)
+    set(found ${REGATTA_${name}_LIBRARY})
+  endif()
+  if(NOT found)
+    list(APPEND REGATTA_MISSING "${name} (Debian: ${package})")
+    set(REGATTA_MISSING "${REGATTA_MISSING}" PARENT_SCOPE)
+    return()
+  endif()
+  add_library(regatta::${name} INTERFACE IMPORTED)
+  target_include_directories(regatta::${name} SYSTEM INTERFACE ${REGATTA_${name}_INCLUDE})
+  if(library)
+    target_link_libraries(regatta::${name} INTERFACE ${REGATTA_${name}_LIBRARY})
+  endif()
+endfunction()
+
+regatta_library(dnnl oneapi/dnnl/dnnl.hpp dnnl libdnnl-dev)
+regatta_library(hwloc hwloc.h hwloc libhwloc-dev)
+
+find_package(OpenSSL QUIET)
+if(NOT TARGET OpenSSL::Crypto)
+  list(APPEND REGATTA_MISSING "OpenSSL (Debian: libssl-dev)")
+endif()
+find_package(ZLIB QUIET)
+if(NOT TARGET ZLIB::ZLIB)
+  list(APPEND REGATTA_MISSING "zlib (Debian: zlib1g-dev)")
+endif()
+find_package(Threads QUIET)
+if(NOT TARGET Threads::Threads)
+  list(APPEND REGATTA_MISSING "a thread library")
+endif()
+find_package(OpenMP QUIET COMPONENTS CXX)
+if(NOT TARGET OpenMP::OpenMP_CXX)
+  list(APPEND REGATTA_MISSING "OpenMP in the C++ compiler (Debian: g++)")
+endif()
+
+# --- CUDA, only where the caller asks -------------------------------------------------------------
+
+# Makes regatta::cuda (runtime, cuBLAS, cuBLASLt, cuDNN), all shared: StarPU must share our runtime.
+function(regatta_find_cuda)
+  if(TARGET regatta::cuda)
+    return()
+  endif()
+  set(places $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
+  find_path(REGATTA_cuda_INCLUDE cuda_runtime.h HINTS ${places} PATH_SUFFIXES include)
+  find_path(REGATTA_cudnn_INCLUDE cudnn.h HINTS ${places} PATH_SUFFIXES include)
+  mark_as_advanced(REGATTA_cuda_INCLUDE REGATTA_cudnn_INCLUDE)
+  set(libraries "")
+  foreach(name IN ITEMS cudart cublas cublasLt cudnn)
+    find_library(REGATTA_${name}_LIBRARY ${name} HINTS ${places} PATH_SUFFIXES lib64 lib)
+    mark_as_advanced(REGATTA_${name}_LIBRARY)
+    list(APPEND libraries ${REGATTA_${name}_LIBRARY})
+  endforeach()
+  if(REGATTA_cuda_INCLUDE AND REGATTA_cudnn_INCLUDE AND NOT libraries MATCHES "NOTFOUND")
+    add_library(regatta::cuda INTERFACE IMPORTED)
+    target_include_directories(regatta::cuda SYSTEM INTERFACE
+      ${REGATTA_cuda_INCLUDE} ${REGATTA_cudnn_INCLUDE})
+    target_link_libraries(regatta::cuda INTERFACE ${libraries})
+  endif()
+endfunction()

@@ -1,0 +1,69 @@
+# Tests, examples and benchmarks; what has no sources yet is left out.
+
+# Workers of tests that run side by side must not all sit on core 0, and StarPU keeps its own files
+# in the build folder, not in the home folder.
+set(test_environment STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1
+    STARPU_HOME=${PROJECT_BINARY_DIR}/starpu-home)
+if(REGATTA_SANITIZE)
+  set(suppressions ${PROJECT_SOURCE_DIR}/tests/sanitizers)
+  # hwloc's plug-ins leak, and are unloaded before a suppression could name them.
+  list(APPEND test_environment HWLOC_PLUGINS_PATH=/none
+    LSAN_OPTIONS=suppressions=${suppressions}/leaks.supp:print_suppressions=0
+    TSAN_OPTIONS=suppressions=${suppressions}/threads.supp:history_size=4
+    UBSAN_OPTIONS=print_stacktrace=1)
+endif()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} tests/*.cpp)
+list(FILTER test_sources EXCLUDE REGEX "^tests/install/")
+if(test_sources)
+  add_executable(regatta_tests ${test_sources})
+  target_link_libraries(regatta_tests PRIVATE
+    regatta_app regatta_internal GTest::gmock GTest::gtest GTest::gtest_main)
+  target_include_directories(regatta_tests PRIVATE tests)
+  target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_definitions(regatta_tests PRIVATE
+    REGATTA_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" REGATTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET regatta)
+    # Tests may start the program itself.
+    target_compile_definitions(regatta_tests PRIVATE REGATTA_PROGRAM="$<TARGET_FILE:regatta>")
+    add_dependencies(regatta_tests regatta)
+  endif()
+  include(GoogleTest)
+  gtest_discover_tests(regatta_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    TEST_LIST regatta_test_names PROPERTIES TIMEOUT 600)
+  # gtest_discover_tests cannot pass on more than one variable; ctest reads this file after it.
+  file(WRITE ${PROJECT_BINARY_DIR}/test_environment.cmake
+    "set_tests_properties(\${regatta_test_names} PROPERTIES ENVIRONMENT \"${test_environment}\")\n")
+  set_property(DIRECTORY APPEND PROPERTY
+    TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/test_environment.cmake)
+endif()
+
+file(GLOB example_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} examples/*.cpp)
+foreach(source IN LISTS example_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  # Only what find_package(regatta) gives, so that examples stay honest.
+  target_link_libraries(${name} PRIVATE regatta::regatta)
+  add_test(NAME examples.${name} COMMAND ${name})
+  set_tests_properties(examples.${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+endforeach()
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/examples/example-mnist.cpp AND NOT REGATTA_SANITIZE)
+  add_test(NAME install.consumer COMMAND ${CMAKE_COMMAND}
+    -D build=${PROJECT_BINARY_DIR} -D source=${PROJECT_SOURCE_DIR} -D config=$<CONFIG>
+    -D compiler=${CMAKE_CXX_COMPILER} -D "prefixes=${CMAKE_PREFIX_PATH}"
+    -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
+  set_tests_properties(install.consumer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+endif()
+
+file(GLOB bench_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} bench/*.cpp)
+if(bench_sources)
+  find_package(benchmark QUIET)
+  if(TARGET benchmark::benchmark)
+    add_executable(regatta_bench ${bench_sources})
+    target_link_libraries(regatta_bench PRIVATE
+      regatta_app regatta_internal benchmark::benchmark benchmark::benchmark_main)
+  else()
+    message(STATUS "Benchmarks: no (Debian: libbenchmark-dev)")
+  endif()
+endif()

@@ -1,0 +1,130 @@
+// `eval` and `predict`: the same forward pass, reported or kept.
+#include <cstring>
+#include <iostream>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "data/npy.h"
+#include "models/models.h"
+#include "train/checkpoint.h"
+#include "train/job.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EvalFlags {
+  std::optional<std::string> run, model, weights, data, input, json_file, out;
+  std::optional<std::int64_t> classes;
+  std::optional<int> workers;
+  std::int64_t batch = 64;
+  std::string split = "test";
+};
+
+void declare(CLI::App& app, EvalFlags& flags) {
+  app.add_option("--run", flags.run, "a run folder of regatta train: its newest checkpoint");
+  app.add_option("--model", flags.model, "a model by name, with --weights");
+  app.add_option("--weights,--init", flags.weights, "its weights")->type_name("W.safetensors");
+  app.add_option("--data", flags.data, "data, as regatta train takes it (default: the run's)");
+  app.add_option("--split", flags.split, "which part of a named data set")
+      ->check(CLI::IsMember({"train", "test"}))
+      ->capture_default_str();
+  app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
+  app.add_option("--classes", flags.classes, "classes, if not the data's")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--batch", flags.batch, "images at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "CPU workers")->check(CLI::Range(1, 256));
+  app.add_option("--json", flags.json_file, "write the result to FILE")->type_name("FILE");
+}
+
+struct Evaluated {
+  Evaluation evaluation;
+  std::int64_t samples = 0, classes = 0;
+};
+
+Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
+  if (flags.run) return recipe_from_json(read_json(fs::path(*flags.run) / "run.json").at("recipe"));
+  if (!flags.model || !flags.weights || !flags.data)
+    throw InputError("give either --run RUN, or --model, --weights and --data");
+  const Split split = flags.split == "train" ? Split::train : Split::test;
+  const DatasetInfo info = open_dataset(*flags.data, split, seed)->info();
+  Recipe recipe;
+  recipe.model = *flags.model;
+  recipe.input = flags.input ? Shape::parse(*flags.input) : info.sample;
+  recipe.classes = flags.classes.value_or(info.classes);
+  recipe.data = *flags.data;
+  recipe.sample_dtype = info.dtype;
+  recipe.normalisation = {info.scale, info.mean, info.deviation};
+  recipe.seed = seed;
+  return recipe;
+}
+
+Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
+  Recipe recipe = recipe_for(flags, 1);
+  const Split split = flags.split == "train" ? Split::train : Split::test;
+  const auto data = open_for(recipe, flags.data.value_or(recipe.data), split);
+  recipe.batch = std::min(flags.batch, data->info().count);
+
+  const Graph graph =
+      fuse(build_model(recipe.model, {.input = recipe.input, .classes = recipe.classes}));
+  PlanOptions options;
+  options.workers = flags.workers ? *flags.workers : default_workers();
+  options.layout = default_cpu_layout();
+  const Plan plan = make_plan(graph, recipe, options);
+  require_valid(plan, graph, recipe.batch);
+  Executor executor(graph, plan,
+                    {recipe.sample_dtype, recipe.normalisation, /*training=*/false});
+  const fs::path weights = flags.weights
+                               ? fs::path(*flags.weights)
+                               : latest_checkpoint(*flags.run) / "model.safetensors";
+  set_weights(executor, read_safetensors(weights), weights.string());
+  return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
+}
+
+}  // namespace
+
+int run_eval(std::span<const char* const> arguments) {
+  CLI::App app("Loss and accuracy of a trained network.", "regatta eval");
+  EvalFlags flags;
+  declare(app, flags);
+  app.footer("Example:\n  regatta eval --run runs/lenet5 --data mnist\n"
+             "  regatta eval --model resnet18 --weights w.safetensors --data npy:x.npy,y.npy");
+  if (!parse(app, arguments)) return 0;
+  const Evaluated result = evaluate_by(flags, false);
+  std::printf("loss %.6f, accuracy %.2f%% over %lld images\n", result.evaluation.loss,
+              100 * result.evaluation.accuracy, static_cast<long long>(result.samples));
+  write_json_result(flags.json_file, {{"loss", result.evaluation.loss},
+                                      {"accuracy", result.evaluation.accuracy},
+                                      {"samples", result.samples}});
+  return 0;
+}
+
+int run_predict(std::span<const char* const> arguments) {
+  CLI::App app("A trained network's logits for every image, in order, as an npy file.",
+               "regatta predict");
+  EvalFlags flags;
+  declare(app, flags);
+  app.add_option("--out", flags.out, "where the logits go")->required()->type_name("LOGITS.npy");
+  app.footer("Example:\n  regatta predict --run runs/lenet5 --data mnist --out logits.npy");
+  if (!parse(app, arguments)) return 0;
+  const Evaluated result = evaluate_by(flags, true);
+  const std::vector<float>& logits = result.evaluation.logits;
+  NpyArray array{Dtype::f32, {result.samples, result.classes}, {}};
+  array.bytes.assign(reinterpret_cast<const char*>(logits.data()), logits.size() * sizeof(float));
+  write_npy(*flags.out, array);
+  std::printf("%lld x %lld logits in %s\n", static_cast<long long>(result.samples),
+              static_cast<long long>(result.classes), flags.out->c_str());
+  write_json_result(flags.json_file, {{"out", *flags.out},
+                                      {"samples", result.samples},
+                                      {"classes", result.classes},
+                                      {"accuracy", result.evaluation.accuracy}});
+  return 0;
+}
+
+}  // namespace regatta::app

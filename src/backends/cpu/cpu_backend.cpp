@@ -1,0 +1,149 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <omp.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#include "backends/cpu/conv.h"
+#include "base/error.h"
+
+namespace regatta::cpu {
+
+MakeKernel kernel_for(std::string_view op) {
+  struct Row {
+    std::string_view op;
+    MakeKernel make;
+  };
+  static constexpr std::array<Row, 10> rows{{{"add", make_add},
+                                             {"batch_norm", make_batch_norm},
+                                             {"conv", make_conv},
+                                             {"cross_entropy", make_cross_entropy},
+                                             {"dense", make_dense},
+                                             {"flatten", make_flatten},
+                                             {"global_average_pool", make_global_average_pool},
+                                             {"input", make_input},
+                                             {"max_pool", make_max_pool},
+                                             {"relu", make_relu}}};
+  for (const Row& row : rows)
+    if (row.op == op) return row.make;
+  throw Error("the CPU backend has no kernel for '" + std::string(op) + "'");
+}
+
+Layout preferred_layout() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") ? Layout::blocked16 : Layout::blocked8;
+#else
+  return Layout::blocked8;
+#endif
+}
+
+Backend::Backend(const Graph& graph, Layout layout, std::int64_t samples, Dtype sample_dtype,
+                 Normalisation normalisation)
+    : graph_(graph),
+      layouts_(value_layouts(graph, layout)),
+      samples_(samples),
+      sample_dtype_(sample_dtype),
+      normalisation_(std::move(normalisation)),
+      conv_formats_(graph.nodes().size()) {
+  if (channel_block(layout) == 1)
+    throw InputError("layout " + std::string(layout_name(layout)) +
+                     " is not for CPU groups: use blocked8 or blocked16");
+  prepare_onednn();
+}
+
+Backend::~Backend() = default;
+
+Site Backend::site(const Node& node, std::int64_t n) const {
+  return {graph_, node, layouts_, n, normalisation_, sample_dtype_, nullptr};
+}
+
+const ConvFormats* Backend::conv_formats(const Node& node) {
+  if (node.op->name != "conv") return nullptr;
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<ConvFormats>& formats = conv_formats_[node.id.value];
+  if (!formats) formats = std::make_unique<ConvFormats>(site(node, samples_));
+  return formats.get();
+}
+
+struct Worker::Packers {
+  std::vector<std::unique_ptr<ConvPacker>> by_node;
+};
+
+Worker::Worker(Backend& backend)
+    : backend_(backend),
+      kernels_(backend.graph_.nodes().size()),
+      packers_(std::make_unique<Packers>()),
+      scratch_(nullptr, std::free) {
+  packers_->by_node.resize(backend.graph_.nodes().size());
+}
+
+Worker::~Worker() = default;
+
+Kernel& Worker::kernel(const Node& node, std::int64_t n) {
+  auto& made = kernels_[node.id.value];
+  for (const auto& [samples, kernel] : made)
+    if (samples == n) return *kernel;
+  Site site = backend_.site(node, n);
+  site.conv_formats = backend_.conv_formats(node);
+  made.emplace_back(n, kernel_for(node.op->name)(site));
+  return *made.back().second;
+}
+
+std::byte* Worker::scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_bytes_ = (bytes + 4095) / 4096 * 4096;
+    scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, scratch_bytes_)));
+    if (!scratch_) throw std::bad_alloc();
+  }
+  return scratch_.get();
+}
+
+namespace {
+
+// A chunk that got no sample of a short batch still owes its sums and gradients: zeros.
+void run_empty(const Graph& graph, const Instruction& step, const Operands& o) {
+  const Node& node = graph.node(step.node);
+  const bool gives_gradients = step.work == Work::backward || step.work == Work::gradient_sums;
+  if (!gives_gradients || o.add_parameter_gradients) return;
+  for (std::size_t i = 0; i < node.parameters.size(); ++i)
+    std::fill_n(o.parameter_gradients[i], graph.parameter(node.parameters[i]).shape.elements(),
+                0.0f);
+}
+
+}  // namespace
+
+void Worker::run(const Instruction& step, const Operands& operands) {
+  if (operands.n == 0) {
+    run_empty(backend_.graph_, step, operands);
+    return;
+  }
+  Kernel& made = kernel(backend_.graph_.node(step.node), operands.n);
+  made.prepare(step.work);
+  made.run(step.work, operands, scratch(made.scratch_bytes()));
+}
+
+void Worker::pack(const Node& node, const float* weights, std::byte* packed, std::size_t room) {
+  const ConvFormats* formats = backend_.conv_formats(node);
+  if (!formats) return;
+  std::unique_ptr<ConvPacker>& packer = packers_->by_node[node.id.value];
+  if (!packer) {
+    const std::size_t backward =
+        formats->wants_input_gradient ? formats->backward_data.get_size() : 0;
+    if (formats->backward_offset + backward > room)
+      throw Error("conv '" + node.name + "': oneDNN's weights need more than the plan has room for");
+    packer = std::make_unique<ConvPacker>(*formats);
+  }
+  (*packer)(weights, packed);
+}
+
+void prepare_worker_thread() {
+  omp_set_num_threads(1);
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+}
+
+}  // namespace regatta::cpu

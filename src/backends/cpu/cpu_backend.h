@@ -1,0 +1,63 @@
+// Runs instructions on one CPU worker with oneDNN and our own vector loops.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/cpu/kernel.h"
+
+namespace regatta::cpu {
+
+// The channel block this processor's vectors want.
+Layout preferred_layout();
+
+// What all workers of a group share: how each convolution's weights lie.
+class Backend {
+ public:
+  // `samples`: the chunk size that formats are chosen for; other sizes work too.
+  Backend(const Graph& graph, Layout layout, std::int64_t samples, Dtype sample_dtype,
+          Normalisation normalisation);
+  ~Backend();
+
+ private:
+  friend class Worker;
+  Site site(const Node& node, std::int64_t n) const;
+  const ConvFormats* conv_formats(const Node& node);
+
+  const Graph& graph_;
+  std::vector<Layout> layouts_;
+  std::int64_t samples_;
+  Dtype sample_dtype_;
+  Normalisation normalisation_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ConvFormats>> conv_formats_;  // by node, made on demand
+};
+
+// One worker's kernels and scratch memory. Not shared between threads.
+class Worker {
+ public:
+  explicit Worker(Backend& backend);
+  ~Worker();
+
+  void run(const Instruction& step, const Operands& operands);
+  // Lays a node's parameters out as run() expects them.
+  void pack(const Node& node, const float* weights, std::byte* packed, std::size_t room);
+
+ private:
+  Kernel& kernel(const Node& node, std::int64_t n);
+  std::byte* scratch(std::size_t bytes);
+
+  struct Packers;
+  Backend& backend_;
+  std::vector<std::vector<std::pair<std::int64_t, std::unique_ptr<Kernel>>>> kernels_;  // by node
+  std::unique_ptr<Packers> packers_;
+  std::unique_ptr<std::byte, void (*)(void*)> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+// Rounds denormals to zero on this thread (they cost tens of times more) and keeps oneDNN from
+// starting threads of its own: tasks are the parallelism.
+void prepare_worker_thread();
+
+}  // namespace regatta::cpu

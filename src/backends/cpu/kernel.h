@@ -1,0 +1,55 @@
+// An operator made ready for one chunk size, and how the CPU backend finds it.
+#pragma once
+
+#include <memory>
+
+#include "backends/operands.h"
+#include "base/dtype.h"
+#include "graph/op.h"
+
+namespace regatta::cpu {
+
+// Used by one worker at a time.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void prepare(Work) {}  // called before scratch_bytes() and run()
+  virtual void run(Work work, const Operands& operands, std::byte* scratch) = 0;
+  virtual std::size_t scratch_bytes() const { return 0; }
+};
+
+class ConvFormats;
+
+// Where a kernel will run: its node, how values lie around it, and how many samples come at once.
+struct Site {
+  const Graph& graph;
+  const Node& node;
+  const std::vector<Layout>& layouts;  // by node
+  std::int64_t n = 0;
+  const Normalisation& normalisation;
+  Dtype sample_dtype = Dtype::u8;
+  const ConvFormats* conv_formats = nullptr;  // of this node, if it is a convolution
+
+  Layout layout() const { return layouts[node.id.value]; }
+  const Node& input(std::size_t i) const { return graph.node(node.inputs[i]); }
+  Layout input_layout(std::size_t i) const { return layouts[node.inputs[i].value]; }
+  std::int64_t elements() const { return padded_elements(node.shape, layout()); }  // one sample's
+};
+
+using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);
+
+// One row per operator this backend runs; each is defined in the operator's own file.
+MakeKernel kernel_for(std::string_view op);
+
+std::unique_ptr<Kernel> make_add(const Site&);
+std::unique_ptr<Kernel> make_batch_norm(const Site&);
+std::unique_ptr<Kernel> make_conv(const Site&);
+std::unique_ptr<Kernel> make_cross_entropy(const Site&);
+std::unique_ptr<Kernel> make_dense(const Site&);
+std::unique_ptr<Kernel> make_flatten(const Site&);
+std::unique_ptr<Kernel> make_global_average_pool(const Site&);
+std::unique_ptr<Kernel> make_input(const Site&);
+std::unique_ptr<Kernel> make_max_pool(const Site&);
+std::unique_ptr<Kernel> make_relu(const Site&);
+
+}  // namespace regatta::cpu

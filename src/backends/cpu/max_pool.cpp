@@ -1,0 +1,83 @@
+// Max pooling through oneDNN; which input won travels to backward in the stash.
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn.h"
+#include "base/error.h"
+
+namespace regatta::cpu {
+namespace {
+
+using dnnl::memory;
+
+class MaxPool : public Kernel {
+ public:
+  explicit MaxPool(const Site& site) {
+    const Shape& in = site.input(0).shape;
+    const Shape& out = site.node.shape;
+    const auto [kernel_h, kernel_w] = site.node.attributes.pair("kernel", 1);
+    const bool strided = site.node.attributes.has("stride");
+    const auto [stride_h, stride_w] = site.node.attributes.pair(strided ? "stride" : "kernel", 1);
+    const auto [pad_h, pad_w] = site.node.attributes.pair("padding", 0);
+    const memory::desc source({site.n, in.channels(), in.height(), in.width()},
+                              memory::data_type::f32, data_tag(site.input_layout(0)));
+    const memory::desc target({site.n, out.channels(), out.height(), out.width()},
+                              memory::data_type::f32, data_tag(site.layout()));
+    const memory::dims strides{stride_h, stride_w}, kernel{kernel_h, kernel_w}, dilation{0, 0},
+        before{pad_h, pad_w},
+        after{(out.height() - 1) * stride_h + kernel_h - in.height() - pad_h,
+              (out.width() - 1) * stride_w + kernel_w - in.width() - pad_w};
+    const auto forward = describe<PoolForward>(
+        user_scratchpad(), dnnl::prop_kind::forward_training, dnnl::algorithm::pooling_max, source,
+        target, strides, kernel, dilation, before, after);
+    const auto backward =
+        describe_backward<PoolBackward>(user_scratchpad(), forward, dnnl::algorithm::pooling_max,
+                                        source, target, strides, kernel, dilation, before, after);
+    const auto room = static_cast<std::size_t>(
+        site.node.op->stash_bytes(site.node, site.elements() * site.n));
+    if (forward.workspace_desc().get_size() > room)
+      throw Error("max_pool '" + site.node.name + "': oneDNN keeps more than the plan has room for");
+    forward_ = Launch(PoolForward(forward));
+    forward_.argument(DNNL_ARG_SRC, source);
+    forward_.argument(DNNL_ARG_DST, target);
+    forward_.argument(DNNL_ARG_WORKSPACE, forward.workspace_desc());
+    forward_.argument(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
+    backward_ = Launch(PoolBackward(backward));
+    backward_.argument(DNNL_ARG_DIFF_DST, target);
+    backward_.argument(DNNL_ARG_DIFF_SRC, source);
+    backward_.argument(DNNL_ARG_WORKSPACE, forward.workspace_desc());
+    backward_.argument(DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc());
+    source_bytes_ = source.get_size();
+    stash_bytes_ = forward.workspace_desc().get_size();
+    library_scratch_ =
+        std::max(forward.scratchpad_desc().get_size(), backward.scratchpad_desc().get_size());
+  }
+
+  std::size_t scratch_bytes() const override {
+    return (source_bytes_ + 63) / 64 * 64 + (stash_bytes_ + 63) / 64 * 64 + library_scratch_;
+  }
+
+  void run(Work work, const Operands& o, std::byte* scratch) override {
+    std::byte* own_stash = scratch + (source_bytes_ + 63) / 64 * 64;
+    std::byte* library = own_stash + (stash_bytes_ + 63) / 64 * 64;
+    if (work == Work::forward) {
+      // Evaluation keeps nothing, so the winners go to scratch.
+      forward_({o.inputs[0], o.output, o.stash ? o.stash : own_stash, library});
+    } else if (o.gradient_modes[0] == GradientMode::write) {
+      backward_({o.output_gradient, o.input_gradients[0], o.stash, library});
+    } else if (o.gradient_modes[0] == GradientMode::add) {
+      auto* own = reinterpret_cast<float*>(scratch);
+      backward_({o.output_gradient, own, o.stash, library});
+      add_to(o.input_gradients[0], own, source_bytes_ / sizeof(float));
+    }
+  }
+
+ private:
+  Launch forward_, backward_;
+  std::size_t source_bytes_ = 0, stash_bytes_ = 0, library_scratch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_max_pool(const Site& site) { return std::make_unique<MaxPool>(site); }
+
+}  // namespace regatta::cpu

@@ -1,0 +1,47 @@
+// backends/: how instructions are carried out on a kind of device: `cpu/` with oneDNN. A backend
+// gets pointers and sizes; it knows neither tasks nor StarPU.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/normalisation.h"
+#include "graph/program.h"
+
+namespace regatta {
+
+// All that one instruction reads and writes, for `n` samples of a chunk. Null where absent.
+struct Operands {
+  std::int64_t n = 0;
+  Pass pass = Pass::train;
+
+  std::array<const float*, 2> inputs{};
+  float* output = nullptr;
+  const float* output_gradient = nullptr;
+  std::array<float*, 2> input_gradients{};
+  std::array<GradientMode, 2> gradient_modes{};
+
+  std::array<const float*, 2> parameters{};  // plain, as stored: weight, bias
+  const std::byte* packed = nullptr;         // as this backend's pack() left them
+  std::array<float*, 2> parameter_gradients{};
+  bool add_parameter_gradients = false;  // a chunk before this one has written the slot
+
+  std::byte* stash = nullptr;
+  std::array<float*, 3> states{};
+  float* statistics = nullptr;  // merged, shared by all chunks
+  double* partials = nullptr;   // this chunk's own sums
+
+  const std::byte* samples = nullptr;  // the input's instruction
+  const std::int32_t* labels = nullptr;
+  float loss_scale = 0;  // one over the global batch
+};
+
+// A chunk's sums at a meeting point and how many values they are over.
+struct PartialSums {
+  const double* rows = nullptr;
+  double count = 0;
+};
+
+}  // namespace regatta

@@ -1,0 +1,117 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace regatta {
+namespace fs = std::filesystem;
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  const fs::path aside = path.string() + ".part-" + std::to_string(::getpid());
+  const auto fail = [&](const char* what) {
+    const std::string cause = std::strerror(errno);
+    ::unlink(aside.c_str());
+    throw InputError("cannot " + std::string(what) + " '" + path.string() + "': " + cause);
+  };
+  const int file = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) fail("create");
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      const int cause = errno;
+      ::close(file);
+      errno = cause;
+      fail("write");
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  // Without the sync a power cut could leave the new name on an empty file.
+  if (::fsync(file) != 0 && errno != EINVAL) {
+    const int cause = errno;
+    ::close(file);
+    errno = cause;
+    fail("write");
+  }
+  if (::close(file) != 0) fail("write");
+  if (::rename(aside.c_str(), path.c_str()) != 0) fail("replace");
+}
+
+std::string read_file(const fs::path& path) {
+  std::error_code code;
+  if (fs::is_directory(path, code))
+    throw InputError("cannot read '" + path.string() + "': it is a folder");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (in.bad()) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
+  return std::move(bytes).str();
+}
+
+fs::path cache_folder() {
+  if (const char* own = std::getenv("REGATTA_CACHE"); own && *own) return own;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return fs::path(xdg) / "regatta";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return fs::path(home) / ".cache" / "regatta";
+  return fs::temp_directory_path() / "regatta";
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1)
+    throw Error("SHA-256 is not available from the crypto library");
+  constexpr char hex[] = "0123456789abcdef";
+  std::string text;
+  for (unsigned int i = 0; i < length; ++i) {
+    text += hex[digest[i] >> 4];
+    text += hex[digest[i] & 15];
+  }
+  return text;
+}
+
+namespace {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+}  // namespace
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
+  const std::string* best = nullptr;
+  std::size_t best_distance = 0;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (!best || distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (!best || best_distance > std::max<std::size_t>(2, name.size() / 3)) return "";
+  return " (did you mean '" + *best + "'?)";
+}
+
+}  // namespace regatta

@@ -1,0 +1,27 @@
+// Files are written aside and renamed, so a reader sees the old file or the new one, never half.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace regatta {
+
+// Writes `path` through a temporary neighbour; throws InputError that names the path and the cause
+// (full disk, missing folder, no permission), leaving whatever was there before.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// The whole file; throws InputError that names it.
+std::string read_file(const std::filesystem::path& path);
+
+// $REGATTA_CACHE, else $XDG_CACHE_HOME/regatta, else ~/.cache/regatta. Not created.
+std::filesystem::path cache_folder();
+
+std::string sha256_hex(std::string_view bytes);
+
+// The known name nearest to `name` by edit distance, as " (did you mean 'x'?)"; empty if none is
+// near. For errors about unknown names.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace regatta

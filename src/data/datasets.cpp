@@ -1,0 +1,120 @@
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "data/array_dataset.h"
+#include "data/dataset.h"
+#include "data/digits.h"
+#include "data/fetch.h"
+#include "data/idx.h"
+#include "data/npy.h"
+#include "data/synthetic.h"
+
+namespace regatta {
+namespace {
+
+using ReadArray = NpyArray (*)(const std::filesystem::path&);
+
+FileArray read_array(ReadArray read, const std::filesystem::path& path) {
+  return {path.string(), read(path)};
+}
+
+// MNIST and its relatives, from the cache.
+std::shared_ptr<const Dataset> open_fetched(const std::string& name, Split split, float mean,
+                                            float deviation) {
+  const std::filesystem::path folder = dataset_folder(name);
+  const std::size_t first = split == Split::train ? 0 : 2;
+  for (const std::string_view file : idx_file_names)
+    if (!std::filesystem::exists(folder / file))
+      throw InputError("data set '" + name + "' is not in '" + folder.string() +
+                       "': run 'regatta data get " + name + "'");
+  DatasetInfo info;
+  info.spec = name;
+  info.mean = {mean};
+  info.deviation = {deviation};
+  return array_dataset(std::move(info), read_array(read_idx, folder / idx_file_names[first]),
+                       read_array(read_idx, folder / idx_file_names[first + 1]));
+}
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// "IMAGES,LABELS" or "IMAGES,LABELS,TEST_IMAGES,TEST_LABELS".
+std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::string& kind,
+                                          ReadArray read, Split split) {
+  const std::vector<std::string> files = split_at_commas(std::string_view(spec).substr(4));
+  bool understood = files.size() == 2 || files.size() == 4;
+  for (const std::string& file : files) understood = understood && !file.empty();
+  if (!understood)
+    throw InputError("data set '" + spec + "': write " + kind + ":IMAGES,LABELS or " + kind +
+                     ":IMAGES,LABELS,TEST_IMAGES,TEST_LABELS");
+  const std::size_t first = split == Split::test && files.size() == 4 ? 2 : 0;
+  DatasetInfo info;
+  info.spec = spec;
+  info.splits_coincide = files.size() == 2;
+  return array_dataset(std::move(info), read_array(read, files[first]),
+                       read_array(read, files[first + 1]));
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+void Dataset::require_index(std::int64_t index) const {
+  if (index < 0 || index >= info_.count)
+    throw Error("sample " + std::to_string(index) + " was asked of data set '" + info_.spec +
+                "', which has " + std::to_string(info_.count));
+}
+
+const std::vector<std::string>& dataset_names() {
+  static const std::vector<std::string> names{"mnist", "fashion-mnist", "digits-synth",
+                                              "cifar10-synth", "imagenet-synth"};
+  return names;
+}
+
+std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split,
+                                            std::uint64_t seed) {
+  // The means and deviations are those of the training pixels.
+  if (spec == "mnist") return open_fetched(spec, split, 0.1307f, 0.3081f);
+  if (spec == "fashion-mnist") return open_fetched(spec, split, 0.2860f, 0.3530f);
+  if (spec == "digits-synth") return digits_dataset(spec, split, seed);
+  if (spec == "cifar10-synth")
+    return synthetic_dataset(spec, {{3, 32, 32}, 10, 50'000, 10'000}, split, seed);
+  if (spec == "imagenet-synth")
+    return synthetic_dataset(spec, {{3, 224, 224}, 1000, 1'281'167, 50'000}, split, seed);
+  if (spec.starts_with("synth:"))
+    return synthetic_dataset(spec, parse_synthetic(spec.substr(6)), split, seed);
+  if (spec.starts_with("idx:")) return open_files(spec, "idx", read_idx, split);
+  if (spec.starts_with("npy:")) return open_files(spec, "npy", read_npy, split);
+  throw InputError("data set '" + spec + "' is unknown" + did_you_mean(spec, dataset_names()) +
+                   ": use " + listed(dataset_names()) +
+                   ", synth:CxHxW/CLASSES@COUNT, npy:IMAGES,LABELS or idx:IMAGES,LABELS");
+}
+
+std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, std::int64_t epoch,
+                                      bool shuffle) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (!shuffle) return order;
+  // Fisher and Yates. A remainder of 64 bits favours no index by more than count / 2^64.
+  const std::uint64_t stream = stream_of("shuffle") ^ static_cast<std::uint64_t>(epoch);
+  for (std::size_t last = order.size(); last-- > 1;)
+    std::swap(order[last], order[random_bits(seed, stream, last) % (last + 1)]);
+  return order;
+}
+
+}  // namespace regatta

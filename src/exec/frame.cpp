@@ -1,0 +1,131 @@
+#include "exec/frame.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace regatta {
+
+Frame::Frame(const Blueprint& blueprint)
+    : blueprint_(blueprint),
+      borders_(blueprint.graph.nodes().size()),
+      border_gradients_(blueprint.graph.nodes().size()),
+      parameters_(blueprint.buckets.size()),
+      momenta_(blueprint.buckets.size()),
+      packed_(blueprint.buckets.size()),
+      gradients_(blueprint.buckets.size() * static_cast<std::size_t>(lanes_of(blueprint.plan))),
+      partials_(blueprint.chunks.size()) {}
+
+void Frame::bind(const Buffer& buffer, std::byte* data) {
+  const auto slot = [&]() -> std::byte** {
+    switch (buffer.kind) {
+      case BufferKind::samples:
+        return &samples_;
+      case BufferKind::border:
+        return &borders_[buffer.second];
+      case BufferKind::border_gradient:
+        return &border_gradients_[buffer.second];
+      case BufferKind::arena:
+        return &arena_;
+      case BufferKind::partials:
+        return &partials_[buffer.second];
+      case BufferKind::statistics:
+        return &statistics_;
+      case BufferKind::state:
+        return &state_;
+      case BufferKind::parameters:
+        return &parameters_[buffer.first];
+      case BufferKind::momentum:
+        return &momenta_[buffer.first];
+      case BufferKind::gradient:
+        return &gradients_[buffer.first * static_cast<std::size_t>(lanes_of(blueprint_.plan)) +
+                           buffer.second];
+      case BufferKind::packed:
+        return &packed_[buffer.first];
+    }
+    throw Error("unknown buffer kind");
+  }();
+  *slot = data;
+  bound_.push_back(slot);
+}
+
+void Frame::clear() {
+  for (std::byte** slot : bound_) *slot = nullptr;
+  bound_.clear();
+}
+
+std::int32_t* Frame::labels() const {
+  return reinterpret_cast<std::int32_t*>(samples_ + blueprint_.labels_offset);
+}
+
+float* Frame::gradient(BucketId bucket, int lane) const {
+  return floats(gradients_[bucket.value * static_cast<std::size_t>(lanes_of(blueprint_.plan)) +
+                           static_cast<std::size_t>(lane)]);
+}
+
+float* Frame::parameter(ParameterId id) const {
+  return floats(parameters_[blueprint_.bucket_of[id.value].value] +
+                blueprint_.parameter_offset[id.value]);
+}
+
+std::byte* Frame::packed(NodeId node) const {
+  const ParameterId first = blueprint_.graph.node(node).parameters.front();
+  std::byte* bucket = packed_[blueprint_.bucket_of[first.value].value];
+  return bucket ? bucket + blueprint_.packed_offset[node.value] : nullptr;
+}
+
+float* Frame::state(StateId id) const {
+  return floats(state_ + blueprint_.state_offset[id.value]);
+}
+
+float* Frame::statistics(NodeId node) const {
+  return floats(statistics_ + blueprint_.statistics_offset[node.value]);
+}
+
+double* Frame::partials(NodeId node, ChunkId chunk) const {
+  return reinterpret_cast<double*>(partials_[chunk.value] +
+                                   blueprint_.partials_offset[node.value]);
+}
+
+Operands Frame::operands(const Instruction& step, const Chunk& chunk,
+                         const ArenaMap& arena) const {
+  const Graph& graph = blueprint_.graph;
+  const Node& node = graph.node(step.node);
+  const auto value = [&](NodeId id) {
+    const std::size_t offset = arena.values[id.value];
+    return floats(offset == ArenaMap::absent ? borders_[id.value] : arena_ + offset);
+  };
+  const auto gradient_of = [&](NodeId id) {
+    const std::size_t offset = arena.gradients[id.value];
+    return floats(offset == ArenaMap::absent ? border_gradients_[id.value] : arena_ + offset);
+  };
+  Operands o;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    o.inputs[i] = value(node.inputs[i]);
+    o.input_gradients[i] = gradient_of(node.inputs[i]);
+    o.gradient_modes[i] = blueprint_.flow.mode(node.id, i);
+  }
+  o.output = value(node.id);
+  o.output_gradient = gradient_of(node.id);
+  const bool always_add = blueprint_.plan.reduction == Reduction::redux;
+  for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+    const ParameterId id = node.parameters[i];
+    o.parameters[i] = parameter(id);
+    std::byte* slot = reinterpret_cast<std::byte*>(
+        gradient(blueprint_.bucket_of[id.value], chunk.lane));
+    if (slot) o.parameter_gradients[i] = floats(slot + blueprint_.parameter_offset[id.value]);
+  }
+  o.add_parameter_gradients = always_add || !blueprint_.first_in_lane(chunk);
+  if (!node.parameters.empty()) o.packed = packed(node.id);
+  if (arena.stashes[node.id.value] != ArenaMap::absent)
+    o.stash = arena_ + arena.stashes[node.id.value];
+  if (state_)
+    for (std::size_t i = 0; i < node.states.size(); ++i) o.states[i] = state(node.states[i]);
+  if (statistics_) o.statistics = statistics(node.id);
+  if (partials_[chunk.id.value]) o.partials = partials(node.id, chunk.id);
+  o.samples = samples_;
+  if (samples_) o.labels = labels();
+  return o;
+}
+
+}  // namespace regatta

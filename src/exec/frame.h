@@ -1,0 +1,61 @@
+// What one running task sees: every pointer it may touch, found by name.
+#pragma once
+
+#include <vector>
+
+#include "backends/operands.h"
+#include "tasks/task_list.h"
+
+namespace regatta {
+
+// One per worker, reused from task to task.
+class Frame {
+ public:
+  explicit Frame(const Blueprint& blueprint);
+
+  // Forgets all pointers when the task ends.
+  class Scope {
+   public:
+    explicit Scope(Frame& frame) : frame_(frame) {}
+    ~Scope() { frame_.clear(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Frame& frame_;
+  };
+
+  void bind(const Buffer& buffer, std::byte* data);
+
+  std::byte* samples() const { return samples_; }
+  std::int32_t* labels() const;
+  float* border(NodeId node) const { return reinterpret_cast<float*>(borders_[node.value]); }
+  float* parameters(BucketId bucket) const { return floats(parameters_[bucket.value]); }
+  float* momentum(BucketId bucket) const { return floats(momenta_[bucket.value]); }
+  float* gradient(BucketId bucket, int lane) const;
+  float* parameter(ParameterId id) const;
+  std::byte* packed(NodeId node) const;
+  float* state(StateId id) const;
+  float* statistics(NodeId node) const;
+  double* partials(NodeId node, ChunkId chunk) const;
+
+  // Everything an instruction on a chunk of this task reads and writes, but for counts and scales.
+  Operands operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const;
+
+ private:
+  static float* floats(std::byte* data) { return reinterpret_cast<float*>(data); }
+  void clear();
+
+  const Blueprint& blueprint_;
+  std::vector<std::byte**> bound_;
+  std::byte* samples_ = nullptr;
+  std::byte* arena_ = nullptr;
+  std::byte* statistics_ = nullptr;
+  std::byte* state_ = nullptr;
+  std::vector<std::byte*> borders_, border_gradients_;         // by node
+  std::vector<std::byte*> parameters_, momenta_, packed_;      // by bucket
+  std::vector<std::byte*> gradients_;                          // by bucket and lane
+  std::vector<std::byte*> partials_;                           // by chunk
+};
+
+}  // namespace regatta

@@ -1,0 +1,30 @@
+// Memory we own: page-aligned, zeroed, huge pages where they help.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace regatta {
+
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(std::size_t bytes);  // throws InputError when the machine has no more
+  ~HostMemory();
+  HostMemory(HostMemory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  HostMemory& operator=(HostMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace regatta

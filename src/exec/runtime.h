@@ -1,0 +1,29 @@
+// StarPU's life: checked settings in, a running set of workers out, shut down at the end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace regatta {
+
+struct RuntimeOptions {
+  int cpu_workers = 1;
+  std::string scheduler = "lws";
+};
+
+// One at a time per process.
+class Runtime {
+ public:
+  // Throws InputError for an unknown scheduler, a STARPU_* variable StarPU would abort on, or a
+  // model folder it could not write.
+  explicit Runtime(const RuntimeOptions& options);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+};
+
+std::vector<std::string> scheduler_names();
+// Throws InputError that names the first STARPU_* variable that StarPU would abort on.
+void check_starpu_environment();
+
+}  // namespace regatta

@@ -1,0 +1,71 @@
+#include "graph/program.h"
+
+#include <algorithm>
+
+#include "graph/op.h"
+
+namespace regatta {
+
+Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut) {
+  const GradientFlow flow(graph);
+  Program program;
+  program.forward.emplace_back();
+  const bool meeting = pass == Pass::train && cut;
+  for (NodeId id = first; id <= last; ++id.value) {
+    if (meeting && graph.node(id).op->meets) {
+      program.forward.back().push_back({id, Work::statistics});
+      program.meetings.push_back(id);
+      program.forward.push_back({{id, Work::normalise}});
+    } else {
+      program.forward.back().push_back({id, Work::forward});
+    }
+  }
+  if (pass == Pass::evaluate) return program;
+
+  program.backward.emplace_back();
+  for (std::uint32_t value = last.value + 1; value-- > first.value;) {
+    const NodeId id{value};
+    if (!flow.wanted(id)) continue;
+    if (meeting && graph.node(id).op->meets) {
+      program.backward.back().push_back({id, Work::gradient_sums});
+      program.backward.push_back({{id, Work::gradient_apply}});
+    } else {
+      program.backward.back().push_back({id, Work::backward});
+    }
+  }
+  return program;
+}
+
+GradientFlow::GradientFlow(const Graph& graph)
+    : wanted_(graph.nodes().size()), modes_(graph.nodes().size()) {
+  for (const Node& node : graph.nodes()) {
+    const bool before = std::ranges::any_of(
+        node.inputs, [&](NodeId input) { return static_cast<bool>(wanted_[input.value]); });
+    wanted_[node.id.value] = before || !node.parameters.empty();
+  }
+  std::vector<bool> written(graph.nodes().size());
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    for (const NodeId input : node->inputs) {
+      GradientMode mode = GradientMode::none;
+      if (wanted_[input.value]) {
+        mode = written[input.value] ? GradientMode::add : GradientMode::write;
+        written[input.value] = true;
+      }
+      modes_[node->id.value].push_back(mode);
+    }
+  }
+}
+
+std::vector<Layout> value_layouts(const Graph& graph, Layout preferred) {
+  std::vector<Layout> layouts;
+  for (const Node& node : graph.nodes()) {
+    const auto& users = graph.users(node.id);
+    const bool planar_input =
+        node.inputs.empty() && node.shape.channels() <= 4 && channel_block(preferred) > 1 &&
+        std::ranges::all_of(users, [&](NodeId user) { return graph.node(user).op->name == "conv"; });
+    layouts.push_back(node.shape.rank() != 3 || planar_input ? Layout::nchw : preferred);
+  }
+  return layouts;
+}
+
+}  // namespace regatta

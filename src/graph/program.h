@@ -1,0 +1,66 @@
+// What running a piece of the graph means, instruction by instruction: the order of operators
+// forward and backward, where a cut batch must meet, and which gradients are written or added to.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace regatta {
+
+enum class Pass { train, evaluate };
+
+enum class Work {
+  forward,
+  backward,
+  // A meeting operator on a cut batch: the chunk's own sums, then, once all chunks' sums are merged,
+  // the rest. Both ways.
+  statistics,
+  normalise,
+  gradient_sums,
+  gradient_apply,
+};
+
+struct Instruction {
+  NodeId node;
+  Work work = Work::forward;
+  bool operator==(const Instruction&) const = default;
+};
+
+using Part = std::vector<Instruction>;
+
+// A segment's work on one chunk. Between consecutive parts all chunks meet at `meetings[i]`;
+// forward has meetings.size() + 1 parts, and so has backward, meeting in reverse order.
+struct Program {
+  std::vector<Part> forward, backward;
+  std::vector<NodeId> meetings;
+};
+
+// `first` to `last` inclusive. `cut`: the batch comes in several chunks, so operators that need the
+// whole batch split the program.
+Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut);
+
+// How a node's backward leaves the gradient of each of its inputs.
+enum class GradientMode { none, write, add };
+
+// Facts about gradients that follow from the graph alone.
+class GradientFlow {
+ public:
+  explicit GradientFlow(const Graph& graph);
+
+  // Some parameter lies at or before this node, so its value has a gradient.
+  bool wanted(NodeId node) const { return wanted_[node.value]; }
+  // Indexed as node.inputs. Backward visits nodes in reverse, so the last user writes, others add.
+  GradientMode mode(NodeId node, std::size_t input) const { return modes_[node.value][input]; }
+
+ private:
+  std::vector<bool> wanted_;
+  std::vector<std::vector<GradientMode>> modes_;
+};
+
+// The layout of every node's value when a device group computes in `preferred`: plain vectors stay
+// plain, and an image of at most four channels that only convolutions read stays planar, because
+// their first layer has kernels for just that.
+std::vector<Layout> value_layouts(const Graph& graph, Layout preferred);
+
+}  // namespace regatta

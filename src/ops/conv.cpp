@@ -1,0 +1,157 @@
+// Two-dimensional convolution (cross-correlation, as the field means it), with optional bias and
+// relu. Attributes: "channels", "kernel", "stride" (1), "padding" (0), "bias" (0), "relu" (0),
+// "init_normal_fan_out" (0).
+#include <cmath>
+#include <vector>
+
+#include "ops/check.h"
+#include "ops/fused_relu.h"
+#include "ops/ops.h"
+#include "ops/window.h"
+
+namespace regatta {
+namespace {
+
+Window conv_window(const Node& node) { return window_of(node, 1); }
+
+Shape infer(const Node& node, Shapes inputs) {
+  const Shape& input = require_image(node, inputs);
+  const std::int64_t channels = require_positive(node, "channels");
+  const Window window = conv_window(node);
+  require_fits(node, window, input);
+  const Extent positions = window.positions(input);
+  return {channels, positions.height, positions.width};
+}
+
+std::vector<TensorSpec> parameters(const Node& node, Shapes inputs) {
+  const std::int64_t channels = node.shape.channels();
+  const Extent kernel = conv_window(node).kernel;
+  // PyTorch's defaults; residual networks ask for He's normal scaled by the fan out instead.
+  const double fan_in = static_cast<double>(inputs[0].channels() * kernel.area());
+  const double fan_out = static_cast<double>(channels * kernel.area());
+  const Init uniform{Init::Kind::uniform, 1.0 / std::sqrt(fan_in)};
+  const Init normal{Init::Kind::normal, std::sqrt(2.0 / fan_out)};
+  std::vector<TensorSpec> specs{
+      {.suffix = "weight",
+       .shape = {channels, inputs[0].channels(), kernel.height, kernel.width},
+       .init = node.attributes.flag("init_normal_fan_out") ? normal : uniform}};
+  if (node.attributes.flag("bias")) specs.push_back({"bias", {channels}, uniform});
+  return specs;
+}
+
+// Bias and relu ride along with the multiply-adds and are not counted.
+Cost cost(const Node& node, Shapes inputs) {
+  const double multiply_adds = static_cast<double>(node.shape.elements() * inputs[0].channels() *
+                                                   conv_window(node).kernel.area());
+  return {.forward_flops = 2 * multiply_adds, .backward_flops = 4 * multiply_adds};
+}
+
+// Where a window's values lie in their image, in the order of one filter's weights; -1 for padding.
+using Sources = std::vector<std::int64_t>;
+
+Sources sources_of(const Shape& in, const Window& window, std::int64_t row, std::int64_t column) {
+  const std::int64_t taps = window.kernel.area();
+  Sources sources(static_cast<std::size_t>(in.channels() * taps), -1);
+  for (std::int64_t channel = 0; channel < in.channels(); ++channel)
+    window.for_each_pixel(in, row, column, [&](std::int64_t y, std::int64_t x, std::int64_t tap) {
+      const auto weight = static_cast<std::size_t>(channel * taps + tap);
+      sources[weight] = (channel * in.height() + y) * in.width() + x;
+    });
+  return sources;
+}
+
+// Calls visit(sample, pixel, sources) for every pixel of the output. Forward and backward walk the
+// same windows, so they cannot disagree on what a filter sees.
+template <class T, class Visit>
+void for_each_window(const ReferenceCall<T>& call, const Visit& visit) {
+  const Shape& out = call.node->shape;
+  const Window window = conv_window(*call.node);
+  for (std::int64_t row = 0; row < out.height(); ++row)
+    for (std::int64_t column = 0; column < out.width(); ++column) {
+      const Sources sources = sources_of(call.shapes[0], window, row, column);
+      for (std::int64_t sample = 0; sample < call.n; ++sample)
+        visit(sample, row * out.width() + column, sources);
+    }
+}
+
+// Sums are taken in double, so that the float kernels err by rounding their results alone.
+using Sums = std::vector<double>;
+
+template <class T>
+Sums values_at(const Sources& sources, const T* image) {
+  Sums values;
+  for (const std::int64_t source : sources) values.push_back(source < 0 ? 0.0 : image[source]);
+  return values;
+}
+
+template <class T>
+void add_to(T* destination, const Sums& sums) {
+  for (std::size_t i = 0; i < sums.size(); ++i) destination[i] += static_cast<T>(sums[i]);
+}
+
+template <class T>
+void forward(const ReferenceCall<T>& call) {
+  const Shape& in = call.shapes[0];
+  const Shape& out = call.node->shape;
+  const std::int64_t pixels = out.height() * out.width();
+  const T* bias = call.parameters.size() > 1 ? call.parameters[1] : nullptr;
+  for_each_window(call, [&](std::int64_t sample, std::int64_t pixel, const Sources& sources) {
+    const Sums seen = values_at(sources, call.inputs[0] + sample * in.elements());
+    const T* weight = call.parameters[0];
+    for (std::int64_t filter = 0; filter < out.channels(); ++filter) {
+      double sum = bias ? bias[filter] : T{0};
+      for (const double value : seen) sum += value * *weight++;
+      call.output[(sample * out.channels() + filter) * pixels + pixel] = static_cast<T>(sum);
+    }
+  });
+  apply_fused_relu(call);
+}
+
+template <class T>
+void backward(const ReferenceCall<T>& call) {
+  const Shape& in = call.shapes[0];
+  const Shape& out = call.node->shape;
+  const std::int64_t pixels = out.height() * out.width();
+  const std::int64_t weights = in.channels() * conv_window(*call.node).kernel.area();  // a filter's
+  const bool has_bias = call.parameters.size() > 1;
+  const std::vector<T> gradients = gradient_before_relu(call);
+  Sums input_sums(static_cast<std::size_t>(call.n * in.elements()));
+  Sums weight_sums(static_cast<std::size_t>(out.channels() * weights));
+  Sums bias_sums(static_cast<std::size_t>(out.channels()));
+  for_each_window(call, [&](std::int64_t sample, std::int64_t pixel, const Sources& sources) {
+    const Sums seen = values_at(sources, call.inputs[0] + sample * in.elements());
+    Sums seen_gradient(seen.size());
+    for (std::int64_t filter = 0; filter < out.channels(); ++filter) {
+      const std::int64_t index = (sample * out.channels() + filter) * pixels + pixel;
+      const double gradient = gradients[static_cast<std::size_t>(index)];
+      const T* weight = call.parameters[0] + filter * weights;
+      double* weight_sum = weight_sums.data() + filter * weights;
+      bias_sums[static_cast<std::size_t>(filter)] += gradient;
+      for (std::size_t i = 0; i < seen.size(); ++i) weight_sum[i] += gradient * seen[i];
+      for (std::size_t i = 0; i < seen.size(); ++i) seen_gradient[i] += gradient * weight[i];
+    }
+    double* input_sum = input_sums.data() + sample * in.elements();
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i] >= 0) input_sum[sources[i]] += seen_gradient[i];
+  });
+  if (call.input_gradients[0]) add_to(call.input_gradients[0], input_sums);
+  if (call.parameter_gradients[0]) add_to(call.parameter_gradients[0], weight_sums);
+  if (has_bias && call.parameter_gradients[1]) add_to(call.parameter_gradients[1], bias_sums);
+}
+
+}  // namespace
+
+const OpDef conv_op{
+    .name = "conv",
+    .infer = infer,
+    .parameters = parameters,
+    .cost = cost,
+    .backward_reads_input = true,
+    .backward_reads_output = true,
+    .forward = forward<float>,
+    .backward = backward<float>,
+    .forward_double = forward<double>,
+    .backward_double = backward<double>,
+};
+
+}  // namespace regatta

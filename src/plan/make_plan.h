@@ -1,0 +1,32 @@
+// Flags -> plan. Whatever a flag leaves open is chosen here.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plan/plan.h"
+#include "plan/recipe.h"
+
+namespace regatta {
+
+struct PlanOptions {
+  int workers = 1;
+  Layout layout = Layout::blocked16;          // of the CPU group
+  std::optional<std::vector<std::int64_t>> chunks;  // sizes; one number n means n equal chunks
+  std::optional<std::string> segments;
+  Reduction reduction = Reduction::slots;
+  std::string scheduler = "lws";
+  bool deterministic = false;
+};
+
+// One node with one CPU group. Chunks are large enough that scheduling stays small beside work, and
+// no more than there are workers; with `deterministic` the number of workers has no say in them.
+Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
+
+// `count` chunks of a batch, sizes as equal as whole samples allow.
+std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count);
+
+// FLOPs of one training step on one sample.
+double step_flops(const Graph& graph);
+
+}  // namespace regatta

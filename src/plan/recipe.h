@@ -1,0 +1,41 @@
+// plan/: the recipe (what is computed), the plan (when and where), how a plan is made from a recipe
+// and a machine, and the checks a plan must pass.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/json.h"
+#include "base/normalisation.h"
+#include "base/shape.h"
+
+namespace regatta {
+
+struct SgdSettings {
+  double learning_rate = 0.01;
+  double momentum = 0.9;
+  double weight_decay = 0;
+};
+
+// Everything that decides the numbers of a training run. Two runs of one recipe compute the same,
+// whatever their plans.
+struct Recipe {
+  std::string model;
+  Shape input;
+  std::int64_t classes = 0;
+  std::string data;
+  Dtype sample_dtype = Dtype::u8;
+  Normalisation normalisation;
+  std::int64_t batch = 64;
+  SgdSettings sgd;
+  std::uint64_t seed = 1;
+  bool shuffle = true;
+
+  Json to_json() const;
+  std::string fingerprint() const;  // of to_json()
+};
+
+Recipe recipe_from_json(const Json& json);  // throws InputError that names the key
+
+}  // namespace regatta

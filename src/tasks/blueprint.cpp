@@ -1,0 +1,143 @@
+#include "tasks/blueprint.h"
+
+#include <algorithm>
+
+#include "base/dtype.h"
+#include "graph/op.h"
+
+namespace regatta {
+namespace {
+
+std::int64_t largest_chunk(const std::vector<Chunk>& chunks, GroupId group) {
+  std::int64_t most = 0;
+  for (const Chunk& chunk : chunks)
+    if (chunk.group == group) most = std::max(most, chunk.capacity);
+  return most;
+}
+
+// Gathers a segment's parameters into buckets of about plan.bucket_bytes.
+void fill_buckets(Blueprint& blueprint, SegmentId segment) {
+  const Graph& graph = blueprint.graph;
+  const Segment& range = blueprint.plan.segments[segment.value];
+  bool open = false;
+  for (NodeId id = range.first; id <= range.last; ++id.value) {
+    const Node& node = graph.node(id);
+    if (node.parameters.empty()) continue;
+    if (!open) blueprint.buckets.push_back({segment, {}, 0, 0});
+    Bucket& bucket = blueprint.buckets.back();
+    bucket.nodes.push_back(id);
+    for (const ParameterId parameter : node.parameters) {
+      blueprint.bucket_of[parameter.value] =
+          BucketId{static_cast<std::uint32_t>(blueprint.buckets.size() - 1)};
+      blueprint.parameter_offset[parameter.value] = bucket.bytes;
+      bucket.bytes += align_up(
+          static_cast<std::size_t>(graph.parameter(parameter).shape.elements()) * sizeof(float));
+    }
+    blueprint.packed_offset[id.value] = bucket.packed_bytes;
+    bucket.packed_bytes += align_up(packed_bytes(graph, node));
+    open = bucket.bytes < static_cast<std::size_t>(blueprint.plan.bucket_bytes);
+  }
+}
+
+void place_states(Blueprint& blueprint, SegmentId segment) {
+  const Segment& range = blueprint.plan.segments[segment.value];
+  SegmentPlace& place = blueprint.segments[segment.value];
+  for (NodeId id = range.first; id <= range.last; ++id.value) {
+    const Node& node = blueprint.graph.node(id);
+    blueprint.segment_of[id.value] = segment;
+    for (const StateId state : node.states) {
+      blueprint.state_offset[state.value] = place.state_bytes;
+      place.state_bytes +=
+          align_up(static_cast<std::size_t>(blueprint.graph.state(state).shape.elements()) *
+                   sizeof(float));
+    }
+    if (!node.op->meets) continue;
+    const std::size_t channels = padded_channels(node.shape.channels());
+    blueprint.statistics_offset[id.value] = place.statistics_bytes;
+    place.statistics_bytes += statistics_rows * channels * sizeof(float);
+    blueprint.partials_offset[id.value] = place.partials_bytes;
+    place.partials_bytes += partials_rows * channels * sizeof(double);
+  }
+}
+
+}  // namespace
+
+std::size_t packed_bytes(const Graph& graph, const Node& node) {
+  if (node.op->name != "conv") return 0;
+  const Shape& weight = graph.parameter(node.parameters.front()).shape;
+  const std::size_t one = padded_channels(weight[0]) * padded_channels(weight[1]) *
+                          static_cast<std::size_t>(weight[2] * weight[3]) * sizeof(float);
+  return 2 * align_up(one);
+}
+
+bool Blueprint::whole_chunks() const {
+  return plan.gather_phases && segments.size() == 1 && segments[0].train.meetings.empty();
+}
+
+bool Blueprint::first_in_lane(const Chunk& chunk) const {
+  return std::ranges::find(chunks, chunk.lane, &Chunk::lane)->id == chunk.id;
+}
+
+std::size_t Blueprint::arena_of(const Chunk& chunk, Pass pass) const {
+  const bool shared = pass == Pass::evaluate || whole_chunks();
+  return shared ? static_cast<std::size_t>(chunk.lane) : chunk.id.value;
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, Dtype sample_dtype, bool training) {
+  Blueprint blueprint{.graph = graph,
+                      .plan = plan,
+                      .chunks = chunks_of(plan),
+                      .layouts = {},
+                      .flow = GradientFlow(graph),
+                      .segments = std::vector<SegmentPlace>(plan.segments.size()),
+                      .segment_of = std::vector<SegmentId>(graph.nodes().size()),
+                      .buckets = {},
+                      .bucket_of = std::vector<BucketId>(graph.parameters().size()),
+                      .parameter_offset = std::vector<std::size_t>(graph.parameters().size()),
+                      .packed_offset = std::vector<std::size_t>(graph.nodes().size()),
+                      .state_offset = std::vector<std::size_t>(graph.states().size()),
+                      .statistics_offset = std::vector<std::size_t>(graph.nodes().size()),
+                      .partials_offset = std::vector<std::size_t>(graph.nodes().size())};
+  const auto groups = groups_of(plan);
+  std::int64_t largest = 0;
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    blueprint.layouts.push_back(value_layouts(graph, groups[g]->layout));
+    largest = std::max(largest, largest_chunk(blueprint.chunks, GroupId{g}));
+  }
+  blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
+                           dtype_bytes(sample_dtype);
+  blueprint.labels_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
+
+  for (std::uint32_t s = 0; s < plan.segments.size(); ++s) {
+    const auto [first, last] = plan.segments[s];
+    SegmentPlace& place = blueprint.segments[s];
+    place.evaluate = program_of(graph, first, last, Pass::evaluate, blueprint.cut());
+    if (training) place.train = program_of(graph, first, last, Pass::train, blueprint.cut());
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      const std::int64_t capacity = largest_chunk(blueprint.chunks, GroupId{g});
+      const auto arena = [&](Pass pass, const Program& program) {
+        return plan_arena(graph, first, last, pass, program, blueprint.layouts[g], capacity);
+      };
+      place.evaluate_arena.push_back(arena(Pass::evaluate, place.evaluate));
+      if (training) place.train_arena.push_back(arena(Pass::train, place.train));
+    }
+    fill_buckets(blueprint, SegmentId{s});
+    place_states(blueprint, SegmentId{s});
+  }
+  return blueprint;
+}
+
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live) {
+  std::int64_t batch = 0;
+  for (const Chunk& chunk : chunks) batch += chunk.capacity;
+  std::vector<ChunkSpan> spans;
+  std::int64_t before = 0;
+  for (const Chunk& chunk : chunks) {
+    const std::int64_t first = before * live / batch;
+    before += chunk.capacity;
+    spans.push_back({first, before * live / batch - first});
+  }
+  return spans;
+}
+
+}  // namespace regatta

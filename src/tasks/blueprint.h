@@ -1,0 +1,80 @@
+// Where everything lies: programs, arenas, buckets and the offsets inside every buffer. Derived from
+// graph and plan alone, shared by all task lists of a run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/dtype.h"
+#include "plan/plan.h"
+#include "tasks/memory.h"
+
+namespace regatta {
+
+// Parameters of one segment that are reduced, updated and packed by one task.
+struct Bucket {
+  SegmentId segment;
+  std::vector<NodeId> nodes;
+  std::size_t bytes = 0;         // of the parameters, each aligned
+  std::size_t packed_bytes = 0;  // of the form the group's kernels read
+};
+
+struct SegmentPlace {
+  Program train, evaluate;
+  // Indexed by group; sized for the group's largest chunk.
+  std::vector<ArenaMap> train_arena, evaluate_arena;
+  std::size_t state_bytes = 0, statistics_bytes = 0, partials_bytes = 0;
+};
+
+// Per meeting operator, floats: mean, inverse deviation, and for backward the mean gradient and the
+// mean of gradient times distance from the mean. Per chunk, doubles: two sums each way.
+constexpr std::size_t statistics_rows = 4;
+constexpr std::size_t partials_rows = 2;
+
+// Channels rounded up to the widest block, so that vector kernels may run over the end.
+constexpr std::size_t padded_channels(std::int64_t channels) {
+  return static_cast<std::size_t>((channels + 15) / 16 * 16);
+}
+
+struct Blueprint {
+  Graph graph;
+  Plan plan;
+  std::vector<Chunk> chunks;
+  std::vector<std::vector<Layout>> layouts;  // by group, then node
+  GradientFlow flow;
+  std::vector<SegmentPlace> segments;
+  std::vector<SegmentId> segment_of;  // by node
+  std::vector<Bucket> buckets;
+  std::vector<BucketId> bucket_of;              // by parameter
+  std::vector<std::size_t> parameter_offset;    // by parameter, bytes inside its bucket
+  std::vector<std::size_t> packed_offset;       // by node, bytes inside its bucket
+  std::vector<std::size_t> state_offset;        // by state, bytes inside its segment's state
+  std::vector<std::size_t> statistics_offset;   // by node, bytes inside its segment's statistics
+  std::vector<std::size_t> partials_offset;     // by node, bytes inside its segment's partials
+  std::size_t sample_bytes = 0;                 // one stored sample
+  std::size_t labels_offset = 0;                // inside a samples buffer of the largest chunk
+
+  bool cut() const { return chunks.size() > 1; }
+  // The forward and backward of a chunk are one task, so its arena may serve the next chunk.
+  bool whole_chunks() const;
+  // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
+  bool whole_chunks_forward() const { return plan.gather_phases && segments.size() == 1; }
+  // Of the chunks that add into one gradient slot, the one that begins it.
+  bool first_in_lane(const Chunk& chunk) const;
+  std::size_t arena_of(const Chunk& chunk, Pass pass) const;
+};
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, Dtype sample_dtype, bool training);
+
+// How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
+// batch is shared out in the plan's proportions; a chunk may get none.
+struct ChunkSpan {
+  std::int64_t first = 0, count = 0;
+};
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live);
+
+// Room for a node's parameters in the form its kernels read: forward and backward copies of a
+// convolution's weights, channels padded to whole blocks.
+std::size_t packed_bytes(const Graph& graph, const Node& node);
+
+}  // namespace regatta

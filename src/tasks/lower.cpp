@@ -1,0 +1,410 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "graph/op.h"
+#include "tasks/task_list.h"
+
+namespace regatta {
+namespace {
+
+// Builds one task list. Actions are emitted in sequential order; `gathering` decides whether an
+// action joins the task before it.
+class Lowering {
+ public:
+  Lowering(const Blueprint& blueprint, Job job)
+      : blueprint_(blueprint),
+        graph_(blueprint.graph),
+        pass_(job == Job::evaluate ? Pass::evaluate : Pass::train) {
+    list_.job = job;
+  }
+
+  TaskList run() {
+    const bool one_task = blueprint_.plan.gather_phases && blueprint_.segments.size() == 1 &&
+                          !blueprint_.cut();
+    switch (list_.job) {
+      case Job::prepare:
+        for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b});
+        break;
+      case Job::train:
+        joined_ = one_task;
+        loads();
+        forward_segments();
+        backward_segments();
+        break;
+      case Job::evaluate:
+        joined_ = one_task;
+        loads();
+        forward_segments();
+        break;
+    }
+    return std::move(list_);
+  }
+
+ private:
+  // --- tasks
+
+  Task& task_for(GroupId group, bool join) {
+    if (!(join || joined_) || list_.tasks.empty()) {
+      list_.tasks.emplace_back();
+      list_.tasks.back().group = group;
+    }
+    return list_.tasks.back();
+  }
+
+  std::uint32_t buffer(BufferKind kind, std::uint32_t first, std::uint32_t second,
+                       std::size_t bytes, int copies = 1) {
+    const auto [found, fresh] = numbers_.try_emplace(
+        std::tuple(kind, first, second), static_cast<std::uint32_t>(list_.buffers.size()));
+    if (fresh) list_.buffers.push_back({kind, first, second, bytes, copies});
+    return found->second;
+  }
+
+  // A second access to the same buffer widens the first. A buffer that this task wrote first keeps
+  // mode write: its old content is not wanted.
+  static void touch(Task& task, std::uint32_t number, Mode mode) {
+    for (Access& access : task.accesses) {
+      if (access.buffer != number) continue;
+      if (access.mode == Mode::read && mode != Mode::read) access.mode = Mode::read_write;
+      return;
+    }
+    task.accesses.push_back({number, mode});
+  }
+
+  // --- buffers by name
+
+  std::uint32_t samples(const Chunk& chunk) {
+    const std::size_t bytes =
+        blueprint_.labels_offset + static_cast<std::size_t>(chunk.capacity) * sizeof(std::int32_t);
+    return buffer(BufferKind::samples, chunk.id.value, 0, bytes, blueprint_.plan.steps_in_flight);
+  }
+  std::uint32_t border(const Chunk& chunk, NodeId node) {
+    // What the host reads after the step has an own copy per step in flight.
+    const bool delivered = node == graph_.loss() || node == graph_.logits();
+    return buffer(BufferKind::border, chunk.id.value, node.value, value_bytes(chunk, node),
+                  delivered ? blueprint_.plan.steps_in_flight : 1);
+  }
+  std::uint32_t border_gradient(const Chunk& chunk, NodeId node) {
+    return buffer(BufferKind::border_gradient, chunk.id.value, node.value,
+                  value_bytes(chunk, node));
+  }
+  std::size_t value_bytes(const Chunk& chunk, NodeId node) const {
+    const Layout layout = blueprint_.layouts[chunk.group.value][node.value];
+    return static_cast<std::size_t>(padded_elements(graph_.node(node).shape, layout) *
+                                    chunk.capacity) *
+           sizeof(float);
+  }
+  std::uint32_t parameters(BucketId b) {
+    return buffer(BufferKind::parameters, b.value, 0, blueprint_.buckets[b.value].bytes);
+  }
+  std::uint32_t gradient(BucketId b, int lane) {
+    return buffer(BufferKind::gradient, b.value, static_cast<std::uint32_t>(lane),
+                  blueprint_.buckets[b.value].bytes);
+  }
+  std::uint32_t segment_buffer(BufferKind kind, SegmentId s, std::size_t bytes,
+                               std::uint32_t second = 0) {
+    return buffer(kind, s.value, second, bytes);
+  }
+
+  void touch_packed(Task& task, BucketId b, GroupId group, Mode mode) {
+    const std::size_t bytes = blueprint_.buckets[b.value].packed_bytes;
+    if (bytes > 0)
+      touch(task, buffer(BufferKind::packed, b.value, group.value, bytes), mode);
+  }
+  void touch_arena(Task& task, SegmentId s, const Chunk& chunk, bool begins) {
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    std::size_t bytes = place.evaluate_arena[chunk.group.value].bytes;
+    if (!place.train_arena.empty())
+      bytes = std::max(bytes, place.train_arena[chunk.group.value].bytes);
+    if (bytes == 0) return;
+    const auto number = static_cast<std::uint32_t>(blueprint_.arena_of(chunk, pass_));
+    touch(task, segment_buffer(BufferKind::arena, s, bytes, number),
+          begins ? Mode::write : Mode::read_write);
+  }
+
+  // --- phases
+
+  void loads() {
+    if (load_with_forward()) return;
+    for (const Chunk& chunk : blueprint_.chunks) load(chunk, false);
+  }
+
+  void load(const Chunk& chunk, bool join) {
+    Task& task = task_for(chunk.group, join);
+    task.actions.push_back({Phase::load, {}, 0, chunk.id, {}});
+    // Loading ahead must not hold up the step that is computing.
+    if (task.actions.size() == 1) task.priority = -1;
+    touch(task, samples(chunk), Mode::write);
+  }
+
+  void forward_segments() {
+    for (std::uint32_t s = 0; s < blueprint_.segments.size(); ++s) {
+      const SegmentId segment{s};
+      const Program& program = program_of_segment(segment);
+      for (std::uint32_t part = 0; part < program.forward.size(); ++part) {
+        for (const Chunk& chunk : blueprint_.chunks) {
+          const bool last = s + 1 == blueprint_.segments.size() &&
+                            part + 1 == program.forward.size();
+          if (load_with_forward()) {
+            load(chunk, false);
+            list_.tasks.back().priority = 0;
+          }
+          forward(segment, part, chunk, load_with_forward());
+          if (!last) continue;
+          deliver(chunk);
+          if (pass_ == Pass::train && blueprint_.plan.gather_phases)
+            backward(segment, 0, chunk, true);
+        }
+        if (part + 1 < program.forward.size()) meet(segment, part, Phase::combine);
+      }
+    }
+  }
+
+  void backward_segments() {
+    for (std::uint32_t s = static_cast<std::uint32_t>(blueprint_.segments.size()); s-- > 0;) {
+      const SegmentId segment{s};
+      const Program& program = program_of_segment(segment);
+      const bool final_segment = s + 1 == blueprint_.segments.size();
+      for (std::uint32_t part = 0; part < program.backward.size(); ++part) {
+        const bool done_already = final_segment && part == 0 && blueprint_.plan.gather_phases;
+        if (!done_already)
+          for (const Chunk& chunk : blueprint_.chunks) backward(segment, part, chunk, false);
+        if (part + 1 < program.backward.size()) meet(segment, part, Phase::combine_gradient);
+      }
+      for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
+        if (blueprint_.buckets[b].segment == segment) update(BucketId{b});
+    }
+  }
+
+  void forward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
+    const Part& steps = program_of_segment(s).forward[part];
+    Task& task = task_for(chunk.group, join);
+    task.actions.push_back({Phase::forward, s, part, chunk.id, {}});
+    touch_arena(task, s, chunk, part == 0);
+    const std::vector<bool> border_here = borders(s);
+    for (const Instruction& step : steps) {
+      const Node& node = graph_.node(step.node);
+      if (node.id == graph_.input() || node.id == graph_.loss())
+        touch(task, samples(chunk), Mode::read);
+      for (const NodeId input : node.inputs)
+        if (outside(s, input) || border_here[input.value])
+          touch(task, border(chunk, input), Mode::read);
+      if (step.work != Work::statistics && border_here[node.id.value])
+        touch(task, border(chunk, node.id), Mode::write);
+      touch_parameters(task, node, chunk.group);
+      touch_meeting(task, s, step, chunk);
+      task.flops += flops(node, step.work, chunk);
+    }
+  }
+
+  void backward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
+    const Part& steps = program_of_segment(s).backward[part];
+    Task& task = task_for(chunk.group, join);
+    task.actions.push_back({Phase::backward, s, part, chunk.id, {}});
+    touch_arena(task, s, chunk, false);
+    const std::vector<bool> border_here = borders(s);
+    for (const Instruction& step : steps) {
+      const Node& node = graph_.node(step.node);
+      if (node.id == graph_.loss()) {
+        touch(task, samples(chunk), Mode::read);
+      } else if (border_here[node.id.value]) {
+        touch(task, border_gradient(chunk, node.id), Mode::read);
+        if (node.op->backward_reads_output) touch(task, border(chunk, node.id), Mode::read);
+      }
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const NodeId input = node.inputs[i];
+        if (!outside(s, input) && !border_here[input.value]) continue;
+        if (node.op->backward_reads_input) touch(task, border(chunk, input), Mode::read);
+        const GradientMode mode = blueprint_.flow.mode(node.id, i);
+        if (mode != GradientMode::none && step.work != Work::gradient_sums)
+          touch(task, border_gradient(chunk, input),
+                mode == GradientMode::add ? Mode::read_write : Mode::write);
+      }
+      touch_parameters(task, node, chunk.group);
+      // A meeting operator gives its parameters' gradients with the chunk's own sums.
+      if (step.work != Work::gradient_apply)
+        for (const ParameterId parameter : node.parameters)
+          touch_gradient(task, blueprint_.bucket_of[parameter.value], chunk);
+      touch_meeting(task, s, step, chunk);
+      task.flops += flops(node, step.work, chunk);
+    }
+  }
+
+  void touch_gradient(Task& task, BucketId b, const Chunk& chunk) {
+    if (blueprint_.plan.reduction == Reduction::redux) {
+      touch(task, gradient(b, 0), Mode::reduce);
+      return;
+    }
+    const std::uint32_t slot = gradient(b, chunk.lane);
+    touch(task, slot, written_.insert(slot).second ? Mode::write : Mode::read_write);
+  }
+
+  void touch_parameters(Task& task, const Node& node, GroupId group) {
+    for (const ParameterId parameter : node.parameters) {
+      const BucketId b = blueprint_.bucket_of[parameter.value];
+      touch(task, parameters(b), Mode::read);
+      touch_packed(task, b, group, Mode::read);
+    }
+  }
+
+  void touch_meeting(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk) {
+    if (!graph_.node(step.node).op->meets) return;
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    const auto statistics = [&](Mode mode) {
+      touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes), mode);
+    };
+    const auto state = [&](Mode mode) {
+      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), mode);
+    };
+    switch (step.work) {
+      case Work::forward:
+        if (pass_ == Pass::train) statistics(Mode::read_write);
+        state(pass_ == Pass::train ? Mode::read_write : Mode::read);
+        break;
+      case Work::backward:
+        statistics(Mode::read_write);
+        break;
+      case Work::statistics:
+      case Work::gradient_sums:
+        if (step.work == Work::gradient_sums) statistics(Mode::read);
+        touch(task,
+              segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+              Mode::read_write);
+        break;
+      case Work::normalise:
+      case Work::gradient_apply:
+        statistics(Mode::read);
+        break;
+    }
+  }
+
+  void meet(SegmentId s, std::uint32_t part, Phase phase) {
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    Task& task = task_for(GroupId{0}, false);
+    task.actions.push_back({phase, s, part, {}, {}});
+    task.priority = 1;
+    for (const Chunk& chunk : blueprint_.chunks)
+      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+            Mode::read);
+    touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes),
+          Mode::read_write);
+    if (phase == Phase::combine)
+      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
+  }
+
+  void deliver(const Chunk& chunk) {
+    Task& task = task_for(chunk.group, blueprint_.plan.gather_phases);
+    task.actions.push_back({Phase::deliver, {}, 0, chunk.id, {}});
+    touch(task, border(chunk, graph_.loss()), Mode::read);
+    if (pass_ == Pass::evaluate) touch(task, border(chunk, graph_.logits()), Mode::read);
+  }
+
+  void update(BucketId b) {
+    const Bucket& bucket = blueprint_.buckets[b.value];
+    const bool gather = blueprint_.plan.gather_phases;
+    const int lanes = lanes_of(blueprint_.plan);
+    if (blueprint_.plan.reduction == Reduction::slots && lanes > 1) {
+      Task& task = task_for(GroupId{0}, false);
+      task.actions.push_back({Phase::reduce, bucket.segment, 0, {}, b});
+      task.priority = 1;
+      touch(task, gradient(b, 0), Mode::read_write);
+      for (int lane = 1; lane < lanes; ++lane) touch(task, gradient(b, lane), Mode::read);
+      step(b, gather);
+    } else {
+      step(b, false);
+    }
+    pack(b, gather);
+  }
+
+  void step(BucketId b, bool join) {
+    const Bucket& bucket = blueprint_.buckets[b.value];
+    Task& task = task_for(GroupId{0}, join);
+    task.actions.push_back({Phase::update, bucket.segment, 0, {}, b});
+    task.priority = 1;
+    touch(task, gradient(b, 0), Mode::read);
+    touch(task, parameters(b), Mode::read_write);
+    touch(task, buffer(BufferKind::momentum, b.value, 0, bucket.bytes), Mode::read_write);
+  }
+
+  void pack(BucketId b, bool join = false) {
+    const Bucket& bucket = blueprint_.buckets[b.value];
+    if (bucket.packed_bytes == 0) return;
+    Task& task = task_for(GroupId{0}, join);
+    task.actions.push_back({Phase::pack, bucket.segment, 0, {}, b});
+    task.priority = 1;
+    touch(task, parameters(b), Mode::read);
+    touch_packed(task, b, GroupId{0}, Mode::write);
+  }
+
+  // --- facts
+
+  bool load_with_forward() const {
+    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() && !joined_;
+  }
+  const Program& program_of_segment(SegmentId s) const {
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    return pass_ == Pass::evaluate ? place.evaluate : place.train;
+  }
+  std::vector<bool> borders(SegmentId s) const {
+    const Segment& range = blueprint_.plan.segments[s.value];
+    return border_values(graph_, range.first, range.last, pass_);
+  }
+  bool outside(SegmentId s, NodeId node) const { return blueprint_.segment_of[node.value] != s; }
+  double flops(const Node& node, Work work, const Chunk& chunk) const {
+    const Cost cost = node.op->cost(node, input_shapes(graph_, node));
+    const bool back = work == Work::backward || work == Work::gradient_sums ||
+                      work == Work::gradient_apply;
+    return (back ? cost.backward_flops : cost.forward_flops) * static_cast<double>(chunk.capacity);
+  }
+
+  const Blueprint& blueprint_;
+  const Graph& graph_;
+  Pass pass_;
+  bool joined_ = false;  // everything is one task
+  TaskList list_;
+  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
+  std::set<std::uint32_t> written_;  // gradient slots that this step has begun
+};
+
+constexpr std::array<std::string_view, 9> phase_names{
+    "load",   "forward", "combine", "deliver", "backward", "combine_gradient",
+    "reduce", "update",  "pack"};
+
+}  // namespace
+
+std::string_view phase_name(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
+
+TaskList lower(const Blueprint& blueprint, Job job) { return Lowering(blueprint, job).run(); }
+
+std::vector<std::string> faults(const TaskList& list) {
+  std::vector<std::string> found;
+  // Buffers that a step may read before it writes them: they carry over from step to step.
+  const auto carried = [](BufferKind kind) {
+    return kind == BufferKind::parameters || kind == BufferKind::momentum ||
+           kind == BufferKind::state || kind == BufferKind::packed ||
+           kind == BufferKind::statistics || kind == BufferKind::partials;
+  };
+  std::set<std::uint32_t> written;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Task& task = list.tasks[t];
+    const std::string who = "task " + std::to_string(t);
+    if (task.actions.empty()) found.push_back(who + " does nothing");
+    std::set<std::uint32_t> seen;
+    for (const Access& access : task.accesses) {
+      const Buffer& buffer = list.buffers.at(access.buffer);
+      const std::string what = who + ", buffer " + std::to_string(access.buffer);
+      if (!seen.insert(access.buffer).second) found.push_back(what + ": accessed twice");
+      if (buffer.bytes == 0) found.push_back(what + ": empty");
+      const bool reads = access.mode == Mode::read || access.mode == Mode::read_write;
+      if (reads && !carried(buffer.kind) && !written.contains(access.buffer))
+        found.push_back(what + ": read before it is written");
+      if (access.mode != Mode::read) written.insert(access.buffer);
+    }
+  }
+  return found;
+}
+
+}  // namespace regatta

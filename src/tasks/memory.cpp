@@ -1,0 +1,121 @@
+#include "tasks/memory.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "graph/op.h"
+
+namespace regatta {
+namespace {
+
+struct Tensor {
+  std::size_t* offset;  // where the answer goes
+  std::size_t bytes = 0;
+  std::size_t born = std::numeric_limits<std::size_t>::max();
+  std::size_t dies = 0;
+
+  void used_at(std::size_t time) {
+    born = std::min(born, time);
+    dies = std::max(dies, time);
+  }
+};
+
+// Largest first, each at the lowest gap among those alive at the same time.
+std::size_t place(std::vector<Tensor>& tensors) {
+  std::ranges::stable_sort(tensors, [](const Tensor& a, const Tensor& b) {
+    return a.bytes > b.bytes;
+  });
+  std::size_t total = 0;
+  std::vector<const Tensor*> placed;  // by offset
+  for (Tensor& tensor : tensors) {
+    std::size_t offset = 0;
+    for (const Tensor* other : placed) {
+      const bool together = tensor.born <= other->dies && other->born <= tensor.dies;
+      if (!together || *other->offset + other->bytes <= offset) continue;
+      if (offset + tensor.bytes <= *other->offset) break;
+      offset = *other->offset + other->bytes;
+    }
+    *tensor.offset = offset;
+    total = std::max(total, offset + tensor.bytes);
+    placed.insert(std::ranges::upper_bound(placed, offset, {},
+                                           [](const Tensor* t) { return *t->offset; }),
+                  &tensor);
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass) {
+  std::vector<bool> border(graph.nodes().size());
+  for (NodeId id = first; id <= last; ++id.value)
+    border[id.value] = id == graph.loss() ||
+                       (id == graph.logits() && pass == Pass::evaluate) ||
+                       std::ranges::any_of(graph.users(id), [&](NodeId u) { return u > last; });
+  return border;
+}
+
+ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
+                    const Program& program, const std::vector<Layout>& layouts,
+                    std::int64_t capacity) {
+  const std::size_t nodes = graph.nodes().size();
+  ArenaMap map;
+  map.values.assign(nodes, ArenaMap::absent);
+  map.gradients.assign(nodes, ArenaMap::absent);
+  map.stashes.assign(nodes, ArenaMap::absent);
+
+  const GradientFlow flow(graph);
+  const std::vector<bool> border = border_values(graph, first, last, pass);
+  std::vector<Tensor> values(nodes), gradients(nodes), stashes(nodes);
+  const auto inside = [&](NodeId id) { return id >= first && id <= last && !border[id.value]; };
+
+  std::size_t time = 0;
+  for (const Part& part : program.forward) {
+    for (const Instruction& step : part) {
+      const Node& node = graph.node(step.node);
+      for (const NodeId input : node.inputs)
+        if (inside(input)) values[input.value].used_at(time);
+      if (step.work != Work::statistics && inside(node.id)) values[node.id.value].used_at(time);
+      stashes[node.id.value].used_at(time);
+      ++time;
+    }
+  }
+  for (const Part& part : program.backward) {
+    for (const Instruction& step : part) {
+      const Node& node = graph.node(step.node);
+      if (node.op->backward_reads_output && inside(node.id)) values[node.id.value].used_at(time);
+      if (inside(node.id)) gradients[node.id.value].used_at(time);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const NodeId input = node.inputs[i];
+        if (!inside(input)) continue;
+        if (node.op->backward_reads_input) values[input.value].used_at(time);
+        if (step.work != Work::gradient_sums && flow.mode(node.id, i) != GradientMode::none)
+          gradients[input.value].used_at(time);
+      }
+      stashes[node.id.value].used_at(time);
+      ++time;
+    }
+  }
+
+  std::vector<Tensor> tensors;
+  const auto take = [&](Tensor tensor, std::size_t& offset, std::size_t bytes) {
+    if (tensor.born > tensor.dies || bytes == 0) return;
+    tensor.offset = &offset;
+    tensor.bytes = align_up(bytes);
+    tensors.push_back(tensor);
+  };
+  for (NodeId id = first; id <= last; ++id.value) {
+    const Node& node = graph.node(id);
+    const std::int64_t elements = padded_elements(node.shape, layouts[id.value]) * capacity;
+    const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+    take(values[id.value], map.values[id.value], bytes);
+    take(gradients[id.value], map.gradients[id.value], bytes);
+    if (node.op->stash_bytes && !program.backward.empty())
+      take(stashes[id.value], map.stashes[id.value],
+           static_cast<std::size_t>(node.op->stash_bytes(node, elements)));
+  }
+  map.bytes = place(tensors);
+  return map;
+}
+
+}  // namespace regatta

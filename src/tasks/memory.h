@@ -1,0 +1,32 @@
+// tasks/: graph + plan -> the task list of one step, which the simulator and the executor both read:
+// buffers with their sizes, and tasks with what they do and which buffers they touch.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace regatta {
+
+// Where the inside of a segment lies in its arena, at one capacity. Tensors whose lives do not
+// overlap share bytes.
+struct ArenaMap {
+  static constexpr std::size_t absent = ~std::size_t{0};
+  // Byte offsets, indexed by node; `absent` where the tensor lives elsewhere or nowhere.
+  std::vector<std::size_t> values, gradients, stashes;
+  std::size_t bytes = 0;
+};
+
+// Which values of a segment must outlive it, because another segment reads them, or the host: the
+// loss always, the logits when evaluating.
+std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass);
+
+ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
+                    const Program& program, const std::vector<Layout>& layouts,
+                    std::int64_t capacity);
+
+// Every tensor starts on a cache line.
+constexpr std::size_t align_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace regatta

@@ -1,0 +1,86 @@
+// The task list of one step: data that the simulator and the executor both read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tasks/blueprint.h"
+
+namespace regatta {
+
+enum class Phase {
+  load,              // samples of a chunk come in
+  forward,           // a part of a segment on a chunk
+  combine,           // chunks meet: batch statistics are merged, running ones updated
+  deliver,           // a chunk's losses (and logits) reach the host
+  backward,          // a part of a segment on a chunk
+  combine_gradient,  // chunks meet on the way back
+  reduce,            // a bucket's gradient slots are summed
+  update,            // a bucket's parameters take a step
+  pack,              // a bucket's parameters are laid out as a group's kernels read them
+};
+std::string_view phase_name(Phase phase);
+
+enum class BufferKind {
+  samples,          // (chunk) stored samples, then labels
+  border,           // (chunk, node) a value that another segment or the host reads
+  border_gradient,  // (chunk, node)
+  arena,            // (segment, arena number) the inside of a segment
+  partials,         // (segment, chunk) a chunk's own sums at meeting points
+  statistics,       // (segment) merged sums
+  state,            // (segment) running statistics
+  parameters,       // (bucket)
+  momentum,         // (bucket)
+  gradient,         // (bucket, lane)
+  packed,           // (bucket, group)
+};
+
+struct Buffer {
+  BufferKind kind;
+  std::uint32_t first = 0, second = 0;  // which one, as said beside the kind
+  std::size_t bytes = 0;
+  int copies = 1;  // step s uses copy s % copies; more than one lets steps overlap
+};
+
+enum class Mode { read, write, read_write, reduce };
+
+struct Access {
+  std::uint32_t buffer = 0;  // index into TaskList::buffers
+  Mode mode = Mode::read;
+};
+
+// What a task does, in order. Fields that do not concern the phase are zero.
+struct Action {
+  Phase phase = Phase::forward;
+  SegmentId segment;
+  std::uint32_t part = 0;
+  ChunkId chunk;
+  BucketId bucket;
+};
+
+struct Task {
+  std::vector<Action> actions;
+  std::vector<Access> accesses;  // each buffer once
+  GroupId group;
+  double flops = 0;  // for a full batch
+  int priority = 0;
+};
+
+enum class Job { prepare, train, evaluate };
+
+struct TaskList {
+  Job job = Job::train;
+  std::vector<Buffer> buffers;
+  std::vector<Task> tasks;  // in an order that sequential execution may follow
+};
+
+// `prepare` packs parameters that were set from outside; `train` is one step; `evaluate` one
+// forward pass that delivers losses and logits.
+TaskList lower(const Blueprint& blueprint, Job job);
+
+// Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a
+// task, sizes of zero); empty for a sound list.
+std::vector<std::string> faults(const TaskList& list);
+
+}  // namespace regatta

@@ -1,0 +1,54 @@
+// From what a user asks for to what is trained: data, graph, recipe and plan, checked against each
+// other.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "exec/executor.h"
+#include "plan/make_plan.h"
+#include "plan/recipe.h"
+
+namespace regatta {
+
+struct JobOptions {
+  std::string model;             // a name of the zoo, unless `network` is given
+  std::optional<Graph> network;  // a user's own
+  std::string data;
+  std::optional<std::string> test;  // default: the test split of a named or synthetic set; "none"
+  std::optional<Shape> input;
+  std::optional<std::int64_t> classes;
+  std::int64_t batch = 64;
+  SgdSettings sgd;
+  std::uint64_t seed = 1;
+  bool shuffle = true;
+  std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
+  PlanOptions plan;            // its workers and layout are filled in
+};
+
+// Everything a run needs, checked.
+struct TrainJob {
+  std::shared_ptr<const Dataset> data, test;  // test may be null
+  Graph graph;                                // fused
+  Recipe recipe;
+  Plan plan;
+
+  ExecOptions exec_options(bool training) const;
+};
+
+TrainJob make_job(const JobOptions& options);
+
+// A run's data, graph, recipe and plan again, from its run.json.
+TrainJob job_of_run(const Json& run);
+
+// Opens `spec` for a network that was trained by `recipe`; throws InputError if samples or labels
+// do not fit it.
+std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split);
+
+// STARPU_NCPU, else the CPUs this process may use; and the layout their vectors want.
+int default_workers();
+Layout default_cpu_layout();
+
+}  // namespace regatta

@@ -1,0 +1,186 @@
+#include "train/loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace regatta {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+
+// The batch that starts at `first` in `order`.
+StepInput batch_of(const std::shared_ptr<const Dataset>& data, const Order& order,
+                   std::int64_t first, std::int64_t batch) {
+  StepInput input;
+  input.samples = std::min(batch, static_cast<std::int64_t>(order->size()) - first);
+  input.load = [data, order, first](std::int64_t begin, std::int64_t count, std::byte* samples,
+                                    std::int32_t* labels) {
+    const std::span<const std::int64_t> all(*order);
+    data->read(all.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)),
+               samples, labels);
+  };
+  return input;
+}
+
+class Loop {
+ public:
+  Loop(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
+       std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer)
+      : executor_(executor),
+        recipe_(recipe),
+        data_(std::move(data)),
+        test_(std::move(test)),
+        goal_(goal),
+        observer_(observer),
+        per_epoch_(steps_per_epoch(recipe, *data_)) {}
+
+  void run() {
+    last_finish_ = epoch_start_ = Clock::now();
+    bool stopping = false;
+    for (std::int64_t step = goal_.first_step; step < goal_.last_step && !stopping; ++step) {
+      const std::int64_t position = step % per_epoch_;
+      if (position == 0 || step == goal_.first_step) begin_epoch(step / per_epoch_);
+      StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
+      input.learning_rate = recipe_.sgd.learning_rate;
+      input.momentum = recipe_.sgd.momentum;
+      input.weight_decay = recipe_.sgd.weight_decay;
+      while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
+        collect();
+      flying_.push_back({step + 1, executor_.submit(Job::train, std::move(input))});
+      if (step == 0 && goal_.after_first_step) {
+        collect_all();
+        goal_.after_first_step();
+      }
+      stopping = observer_.stop();
+      const bool epoch_over = position + 1 == per_epoch_;
+      if (epoch_over || step + 1 == goal_.last_step || stopping) {
+        collect_all();
+        if (epoch_over || step + 1 == goal_.last_step) finish_epoch(step / per_epoch_ + 1);
+        observer_.on_rest(step + 1);
+        last_finish_ = Clock::now();
+      }
+    }
+  }
+
+ private:
+  struct Flying {
+    std::int64_t step;
+    Ticket ticket;
+  };
+
+  void begin_epoch(std::int64_t epoch) {
+    order_ = std::make_shared<const std::vector<std::int64_t>>(
+        epoch_order(data_->info().count, recipe_.seed, epoch, recipe_.shuffle));
+    loss_sum_ = 0;
+    seen_ = correct_ = 0;
+    epoch_start_ = Clock::now();
+  }
+
+  void collect_all() {
+    while (!flying_.empty()) collect();
+  }
+
+  void collect() {
+    const Flying oldest = flying_.front();
+    flying_.pop_front();
+    const StepResult result = executor_.wait(oldest.ticket);
+    StepRecord record;
+    record.step = oldest.step;
+    record.samples = static_cast<std::int64_t>(result.losses.size());
+    // Summed in the order of samples, so the cut has no say in the rounding.
+    const double sum = std::accumulate(result.losses.begin(), result.losses.end(), 0.0);
+    record.loss = sum / static_cast<double>(record.samples);
+    record.correct = static_cast<std::int64_t>(
+        std::accumulate(result.correct.begin(), result.correct.end(), 0.0));
+    record.duration = result.finished - last_finish_;
+    last_finish_ = result.finished;
+    if (!std::isfinite(record.loss))
+      throw Error("step " + std::to_string(record.step) +
+                  ": the loss is no longer a number; try a smaller --lr");
+    loss_sum_ += sum;
+    seen_ += record.samples;
+    correct_ += record.correct;
+    observer_.on_step(record);
+  }
+
+  void finish_epoch(std::int64_t epoch) {
+    EpochRecord record;
+    record.epoch = epoch;
+    record.train_loss = loss_sum_ / static_cast<double>(seen_);
+    record.train_accuracy = static_cast<double>(correct_) / static_cast<double>(seen_);
+    record.duration = Clock::now() - epoch_start_;
+    if (test_) {
+      const Evaluation tested = evaluate(executor_, test_, recipe_.batch);
+      record.test_loss = tested.loss;
+      record.test_accuracy = tested.accuracy;
+    }
+    observer_.on_epoch(record);
+  }
+
+  Executor& executor_;
+  const Recipe& recipe_;
+  std::shared_ptr<const Dataset> data_, test_;
+  const TrainGoal& goal_;
+  TrainObserver& observer_;
+  std::int64_t per_epoch_;
+  Order order_;
+  std::deque<Flying> flying_;
+  Clock::time_point last_finish_, epoch_start_;
+  double loss_sum_ = 0;
+  std::int64_t seen_ = 0, correct_ = 0;
+};
+
+}  // namespace
+
+std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data) {
+  return (data.info().count + recipe.batch - 1) / recipe.batch;
+}
+
+void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
+           std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer) {
+  Loop(executor, recipe, std::move(data), std::move(test), goal, observer).run();
+}
+
+Evaluation evaluate(Executor& executor, std::shared_ptr<const Dataset> data, std::int64_t batch,
+                    bool keep_logits) {
+  const auto order = std::make_shared<const std::vector<std::int64_t>>(
+      epoch_order(data->info().count, 0, 0, false));
+  Evaluation total;
+  double loss = 0, correct = 0;
+  std::deque<Ticket> flying;
+  const auto collect = [&] {
+    StepResult result = executor.wait(flying.front());
+    flying.pop_front();
+    loss = std::accumulate(result.losses.begin(), result.losses.end(), loss);
+    correct = std::accumulate(result.correct.begin(), result.correct.end(), correct);
+    if (keep_logits)
+      total.logits.insert(total.logits.end(), result.logits.begin(), result.logits.end());
+  };
+  for (std::int64_t first = 0; first < data->info().count; first += batch) {
+    if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
+    flying.push_back(executor.submit(Job::evaluate, batch_of(data, order, first, batch)));
+  }
+  while (!flying.empty()) collect();
+  total.loss = loss / static_cast<double>(data->info().count);
+  total.accuracy = correct / static_cast<double>(data->info().count);
+  return total;
+}
+
+double typical_throughput(const std::vector<StepRecord>& steps) {
+  const std::size_t warm_up = std::min<std::size_t>(steps.size() / 2, 10);
+  std::vector<double> rates;
+  for (std::size_t i = warm_up; i < steps.size(); ++i)
+    if (steps[i].duration.count() > 0)
+      rates.push_back(static_cast<double>(steps[i].samples) / steps[i].duration.count());
+  if (rates.empty()) return 0;
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+  std::ranges::nth_element(rates, middle);
+  return *middle;
+}
+
+}  // namespace regatta

@@ -1,0 +1,184 @@
+#include "train/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace regatta {
+namespace {
+
+// Counts are floats in memory and integers on disk, as PyTorch has them.
+bool is_count(const Parameter& state) { return state.name.ends_with(".num_batches_tracked"); }
+
+NamedTensor float_tensor(const Parameter& what, const std::vector<float>& values) {
+  const auto extents = what.shape.extents();
+  NamedTensor tensor{what.name, Dtype::f32, {extents.begin(), extents.end()}, {}};
+  tensor.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return tensor;
+}
+
+NamedTensor count_tensor(const Parameter& what, float value) {
+  const auto count = static_cast<std::int64_t>(value);
+  NamedTensor tensor{what.name, Dtype::i64, {}, std::string(sizeof count, '\0')};
+  std::memcpy(tensor.bytes.data(), &count, sizeof count);
+  return tensor;
+}
+
+std::vector<float> values_of(const NamedTensor& tensor, const Parameter& what,
+                             const std::string& from) {
+  const auto fail = [&](const std::string& fault) {
+    throw InputError("'" + from + "': tensor '" + tensor.name + "' " + fault);
+  };
+  const std::size_t size = dtype_bytes(tensor.dtype);
+  const auto count = static_cast<std::size_t>(what.shape.elements());
+  const auto extents = what.shape.extents();
+  const bool scalar = tensor.shape.empty() && count == 1;
+  if (!scalar && !std::ranges::equal(tensor.shape, extents)) {
+    std::string found;
+    for (const std::int64_t extent : tensor.shape)
+      found += (found.empty() ? "" : "x") + std::to_string(extent);
+    fail("is " + found + ", the model has " + what.shape.text() +
+         "; --input and --classes must be those of the file");
+  }
+  std::vector<float> values(count);
+  const auto convert = [&]<class T>(T) {
+    for (std::size_t i = 0; i < count; ++i) {
+      T value;
+      std::memcpy(&value, tensor.bytes.data() + i * size, size);
+      values[i] = static_cast<float>(value);
+    }
+  };
+  switch (tensor.dtype) {
+    case Dtype::f32:
+      convert(float{});
+      break;
+    case Dtype::f64:
+      convert(double{});
+      break;
+    case Dtype::i64:
+      convert(std::int64_t{});
+      break;
+    case Dtype::i32:
+      convert(std::int32_t{});
+      break;
+    default:
+      fail("is neither of type F32 nor F64");
+  }
+  return values;
+}
+
+// Visits what the model wants among the file's tensors; all that does not fit is named at once.
+template <class Take>
+void match(const std::vector<const Parameter*>& wanted, const TensorFile& file,
+           const std::string& from, bool counts_may_miss, const Take& take) {
+  std::set<std::string> known;
+  std::string missing;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    known.insert(wanted[i]->name);
+    if (const NamedTensor* tensor = file.find(wanted[i]->name))
+      take(i, values_of(*tensor, *wanted[i], from));
+    else if (!(counts_may_miss && is_count(*wanted[i])))
+      missing += (missing.empty() ? "" : ", ") + wanted[i]->name;
+  }
+  std::string surplus;
+  for (const NamedTensor& tensor : file.tensors)
+    if (!known.contains(tensor.name)) surplus += (surplus.empty() ? "" : ", ") + tensor.name;
+  if (missing.empty() && surplus.empty()) return;
+  throw InputError("'" + from + "' does not fit the model:" +
+                   (missing.empty() ? "" : " it lacks " + missing) +
+                   (missing.empty() || surplus.empty() ? "" : ";") +
+                   (surplus.empty() ? "" : " the model has no " + surplus));
+}
+
+template <class Read>
+TensorFile parameters_as(const Executor& executor, const Read& read) {
+  TensorFile file;
+  const auto& parameters = executor.graph().parameters();
+  for (std::uint32_t i = 0; i < parameters.size(); ++i)
+    file.tensors.push_back(float_tensor(parameters[i], read(ParameterId{i})));
+  return file;
+}
+
+}  // namespace
+
+void initialise_weights(Executor& executor, std::uint64_t seed) {
+  const auto draw = [&](const Parameter& what) {
+    std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
+    const std::uint64_t stream = stream_of(what.name);
+    const auto scale = static_cast<float>(what.init.scale);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      switch (what.init.kind) {
+        case Init::Kind::zeros:
+          break;
+        case Init::Kind::ones:
+          values[i] = 1;
+          break;
+        case Init::Kind::uniform:
+          values[i] = (2 * random_uniform(seed, stream, i) - 1) * scale;
+          break;
+        case Init::Kind::normal:
+          values[i] = random_normal(seed, stream, i) * scale;
+          break;
+      }
+    }
+    return values;
+  };
+  const Graph& graph = executor.graph();
+  for (std::uint32_t i = 0; i < graph.parameters().size(); ++i) {
+    const std::vector<float> values = draw(graph.parameters()[i]);
+    executor.set_parameter(ParameterId{i}, values);
+    executor.set_momentum(ParameterId{i}, std::vector<float>(values.size()));
+  }
+  for (std::uint32_t i = 0; i < graph.states().size(); ++i)
+    executor.set_state(StateId{i}, draw(graph.states()[i]));
+  executor.wait(executor.submit(Job::prepare, {}));
+}
+
+TensorFile weights_of(const Executor& executor) {
+  TensorFile file =
+      parameters_as(executor, [&](ParameterId id) { return executor.parameter(id); });
+  const auto& states = executor.graph().states();
+  for (std::uint32_t i = 0; i < states.size(); ++i) {
+    const std::vector<float> values = executor.state(StateId{i});
+    file.tensors.push_back(is_count(states[i]) ? count_tensor(states[i], values.front())
+                                               : float_tensor(states[i], values));
+  }
+  return file;
+}
+
+TensorFile momenta_of(const Executor& executor) {
+  return parameters_as(executor, [&](ParameterId id) { return executor.momentum(id); });
+}
+
+TensorFile gradients_of(const Executor& executor) {
+  return parameters_as(executor, [&](ParameterId id) { return executor.gradient(id); });
+}
+
+void set_weights(Executor& executor, const TensorFile& file, const std::string& from) {
+  const Graph& graph = executor.graph();
+  std::vector<const Parameter*> wanted;
+  for (const Parameter& parameter : graph.parameters()) wanted.push_back(&parameter);
+  for (const Parameter& state : graph.states()) wanted.push_back(&state);
+  const std::size_t parameters = graph.parameters().size();
+  match(wanted, file, from, true, [&](std::size_t i, const std::vector<float>& values) {
+    if (i < parameters)
+      executor.set_parameter(ParameterId{static_cast<std::uint32_t>(i)}, values);
+    else
+      executor.set_state(StateId{static_cast<std::uint32_t>(i - parameters)}, values);
+  });
+  executor.wait(executor.submit(Job::prepare, {}));
+}
+
+void set_momenta(Executor& executor, const TensorFile& file, const std::string& from) {
+  std::vector<const Parameter*> wanted;
+  for (const Parameter& parameter : executor.graph().parameters()) wanted.push_back(&parameter);
+  match(wanted, file, from, false, [&](std::size_t i, const std::vector<float>& values) {
+    executor.set_momentum(ParameterId{static_cast<std::uint32_t>(i)}, values);
+  });
+}
+
+}  // namespace regatta

@@ -1,0 +1,24 @@
+// train/: the training loop and what it leaves behind: weights, checkpoints, metrics, the run
+// folder. It joins the executor with the data.
+#pragma once
+
+#include <string>
+
+#include "data/safetensors.h"
+#include "exec/executor.h"
+
+namespace regatta {
+
+// Sets every parameter as its model says, drawn from `seed` by name; clears momenta.
+void initialise_weights(Executor& executor, std::uint64_t seed);
+
+// Parameters and running statistics under torchvision's names; PyTorch loads the file as it is.
+TensorFile weights_of(const Executor& executor);
+TensorFile momenta_of(const Executor& executor);
+TensorFile gradients_of(const Executor& executor);
+
+// `from` names the file in errors: a missing, surplus or misshapen tensor is named.
+void set_weights(Executor& executor, const TensorFile& file, const std::string& from);
+void set_momenta(Executor& executor, const TensorFile& file, const std::string& from);
+
+}  // namespace regatta

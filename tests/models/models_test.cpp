@@ -1,0 +1,68 @@
+#include "models/models.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "graph/op.h"
+
+namespace regatta {
+namespace {
+
+std::string refusal(std::string_view name, const ModelOptions& options = {}) {
+  try {
+    build_model(name, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Models, AreKnownByName) {
+  EXPECT_EQ(model_names(), (std::vector<std::string>{"tiny", "lenet5", "resnet18", "resnet50"}));
+  for (const std::string& name : model_names()) EXPECT_EQ(build_model(name).name(), name);
+}
+
+TEST(Models, AnUnknownNameIsOfferedTheNearest) {
+  EXPECT_EQ(refusal("resnet19"),
+            "model 'resnet19' is unknown (did you mean 'resnet18'?): there are tiny, lenet5, "
+            "resnet18, resnet50");
+}
+
+TEST(Models, AnInputTooSmallNamesTheLayerItDoesNotFit) {
+  EXPECT_EQ(refusal("lenet5", {.input = Shape{1, 8, 8}}),
+            "conv 'conv2': kernel 5x5 is larger than its padded input 4x4");
+  EXPECT_EQ(refusal("resnet18", {.input = Shape{784}}),
+            "conv 'conv1': its input must be channels x height x width, found 784");
+}
+
+TEST(Models, OneClassIsRefused) {
+  EXPECT_EQ(refusal("tiny", {.classes = 1}),
+            "model 'tiny': 1 classes leave nothing to tell apart; use 2 or more");
+}
+
+TEST(Models, NameEachParameterAndStateOnce) {
+  for (const std::string& name : model_names()) {
+    const Graph graph = build_model(name);
+    std::set<std::string> names;
+    for (const Parameter& parameter : graph.parameters()) names.insert(parameter.name);
+    for (const Parameter& state : graph.states()) names.insert(state.name);
+    EXPECT_EQ(names.size(), graph.parameters().size() + graph.states().size()) << name;
+  }
+}
+
+TEST(Summary, FusingSavesMemoryAndNothingElse) {
+  for (const std::string& name : model_names()) {
+    const Graph graph = build_model(name);
+    const ModelSummary plain = summarise(graph);
+    const ModelSummary fused = summarise(fuse(graph));
+    EXPECT_EQ(plain.parameters, fused.parameters);
+    EXPECT_EQ(plain.multiply_adds, fused.multiply_adds);
+    EXPECT_EQ(plain.meeting_points, fused.meeting_points);
+    EXPECT_LT(fused.activation_bytes, plain.activation_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace regatta

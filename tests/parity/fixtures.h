@@ -1,0 +1,86 @@
+// What PyTorch computes on the formula's weights and images, and how far from it one may be.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "parity/formula.h"
+#include "support/reference_run.h"
+
+namespace regatta {
+
+// How far from PyTorch's float64 a number may be: so many times as far as PyTorch's own float32,
+// and at least `floor`, always relative. Single tensors may be `single` times as far as all
+// together.
+struct Yardstick {
+  double times = 3;
+  double floor = 1e-5;
+  double single = 10;
+
+  double allowed(double float32_distance) const;
+};
+
+// One line for each number that is too far: what it is, its distance, what is allowed.
+using Failures = std::vector<std::string>;
+
+class Fixture {
+ public:
+  // From tests/parity/data, or from the folder REGATTA_PARITY names. Tensors are compared by their
+  // projections, or whole where scripts/parity-fixtures --whole left them beside the fixture.
+  static Fixture load(std::string_view model);
+
+  Graph graph() const;  // the model as the fixture has it, not fused
+  std::int64_t images() const { return images_; }
+  const ReferenceSgd& optimizer() const { return optimizer_; }  // of every step
+  std::size_t steps() const { return losses_.size(); }
+
+  // Mean losses of the first steps, on the same images each, beginning with step 1.
+  Failures compare_losses(std::span<const double> losses, const Yardstick& by) const;
+  // Of the formula's weights in evaluation: images() x classes.
+  template <class T>
+  Failures compare_logits(std::span<const T> logits, const Yardstick& by) const;
+  // Of step 1, for the mean loss, by ParameterId.
+  template <class T>
+  Failures compare_gradients(const Graph& graph, const Tensors<T>& gradients,
+                             const Yardstick& by) const;
+  // Running statistics after step 1, by StateId.
+  template <class T>
+  Failures compare_states(const Graph& graph, const Tensors<T>& states, const Yardstick& by) const;
+
+ private:
+  struct Truth {
+    double scale = 0;  // distances are relative to it: the norm, unless that vanishes
+    double float32_distance = 0;
+    Projections projections{};
+    std::optional<std::vector<double>> whole;
+  };
+  using Truths = std::map<std::string, Truth, std::less<>>;
+
+  // Compares the tensors whose names end with `ending`, one by one and all together.
+  template <class T>
+  Failures compare_tensors(const Truths& truths, std::span<const Parameter> names,
+                           const Tensors<T>& tensors, std::string_view ending,
+                           double float32_distance, const Yardstick& by) const;
+
+  std::string model_;
+  Shape input_;
+  std::int64_t classes_ = 0;
+  std::int64_t images_ = 0;
+  ReferenceSgd optimizer_;
+  std::vector<double> logits_, losses_;
+  Truths gradients_, states_;
+  // How far PyTorch's float32 is, by what is compared.
+  double logits_distance_ = 0;
+  double gradients_distance_ = 0;
+  double running_mean_distance_ = 0;
+  double running_var_distance_ = 0;
+  std::vector<double> losses_distance_;
+};
+
+}  // namespace regatta
