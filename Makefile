@@ -33,7 +33,7 @@ format: setup    ## format all C++ in place
 
 parity: build    ## compare numbers with PyTorch (needs python3-torch)
 	@scripts/parity-fixtures --whole build/parity
-	@build/regatta_tests --gtest_filter='*Parity*'
+	@REGATTA_PARITY=build/parity build/regatta_tests --gtest_filter='*Parity*'
 
 asan: setup      ## all tests under the address and undefined-behaviour sanitizers
 	@cmake --preset asan --log-level=WARNING >/dev/null

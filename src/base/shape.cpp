@@ -21,14 +21,18 @@ Shape Shape::parse(std::string_view text) {
   };
   std::array<std::int64_t, max_rank> extents{};
   std::size_t rank = 0;
+  double elements = 1;
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find('x', begin), text.size());
     std::int64_t extent = 0;
     const auto [stop, code] = std::from_chars(text.data() + begin, text.data() + end, extent);
     const bool whole = code == std::errc{} && stop == text.data() + end;
-    if (!whole || extent <= 0 || extent > (1 << 24) || rank == max_rank) return fail();
+    if (!whole || extent <= 0 || rank == max_rank) return fail();
     extents[rank++] = extent;
+    // No tensor here comes near this many elements, and no product of sizes may overflow.
+    elements *= static_cast<double>(extent);
+    if (elements > 1e12) return fail();
     begin = end + 1;
   }
   return Shape(std::span<const std::int64_t>(extents.data(), rank));

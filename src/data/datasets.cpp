@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,11 @@ namespace {
 
 using ReadArray = NpyArray (*)(const std::filesystem::path&);
 
-FileArray read_array(ReadArray read, const std::filesystem::path& path) {
-  return {path.string(), read(path)};
+std::shared_ptr<const Dataset> open_arrays(DatasetInfo info, ReadArray read,
+                                           const std::filesystem::path& images,
+                                           const std::filesystem::path& labels) {
+  FileArray image_array{images.string(), read(images)};
+  return array_dataset(std::move(info), std::move(image_array), {labels.string(), read(labels)});
 }
 
 // MNIST and its relatives, from the cache.
@@ -27,16 +31,17 @@ std::shared_ptr<const Dataset> open_fetched(const std::string& name, Split split
                                             float deviation) {
   const std::filesystem::path folder = dataset_folder(name);
   const std::size_t first = split == Split::train ? 0 : 2;
-  for (const std::string_view file : idx_file_names)
-    if (!std::filesystem::exists(folder / file))
-      throw InputError("data set '" + name + "' is not in '" + folder.string() +
-                       "': run 'regatta data get " + name + "'");
+  const bool complete = std::ranges::all_of(
+      idx_file_names, [&](auto file) { return std::filesystem::exists(folder / file); });
+  if (!complete)
+    throw InputError("data set '" + name + "' is not in '" + folder.string() +
+                     "': run 'regatta data get " + name + "'");
   DatasetInfo info;
   info.spec = name;
   info.mean = {mean};
   info.deviation = {deviation};
-  return array_dataset(std::move(info), read_array(read_idx, folder / idx_file_names[first]),
-                       read_array(read_idx, folder / idx_file_names[first + 1]));
+  return open_arrays(std::move(info), read_idx, folder / idx_file_names[first],
+                     folder / idx_file_names[first + 1]);
 }
 
 std::vector<std::string> split_at_commas(std::string_view text) {
@@ -62,8 +67,7 @@ std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::st
   DatasetInfo info;
   info.spec = spec;
   info.splits_coincide = files.size() == 2;
-  return array_dataset(std::move(info), read_array(read, files[first]),
-                       read_array(read, files[first + 1]));
+  return open_arrays(std::move(info), read, files[first], files[first + 1]);
 }
 
 std::string listed(const std::vector<std::string>& names) {

@@ -37,7 +37,8 @@ constexpr float middle_x = 3.0f, middle_y = 4.0f;
 // then one look-up a pixel however many strokes there are.
 class DistanceTable {
  public:
-  static constexpr int cells = 96;  // along each axis; the digit's middle is in the middle
+  static constexpr int cells = 96;   // along each axis
+  static constexpr int middle = 48;  // the digit's middle lies here
   static constexpr float cells_per_unit = 8.0f;
   static constexpr int steps = 256;
   static constexpr float steps_per_unit = 32.0f;
@@ -46,21 +47,24 @@ class DistanceTable {
     for (std::size_t digit = 0; digit < classes; ++digit)
       for (int row = 0; row < cells; ++row)
         for (int column = 0; column < cells; ++column) {
-          const float x = (static_cast<float>(column - cells / 2) + 0.5f) / cells_per_unit;
-          const float y = (static_cast<float>(row - cells / 2) + 0.5f) / cells_per_unit;
+          const float x = (static_cast<float>(column - middle) + 0.5f) / cells_per_unit;
+          const float y = (static_cast<float>(row - middle) + 0.5f) / cells_per_unit;
           const float distance = distance_to_path(pen_paths[digit], x + middle_x, y + middle_y);
-          table_[digit][static_cast<std::size_t>(row * cells + column)] =
+          table_[digit][index(column, row)] =
               static_cast<std::uint8_t>(std::min(distance * steps_per_unit, steps - 1.0f));
         }
   }
 
   // In steps. Points outside take the value at the border, which is far from any pen.
   std::size_t at(std::size_t digit, int column, int row) const {
-    const int index = std::clamp(row, 0, cells - 1) * cells + std::clamp(column, 0, cells - 1);
-    return table_[digit][static_cast<std::size_t>(index)];
+    return table_[digit][index(std::clamp(column, 0, cells - 1), std::clamp(row, 0, cells - 1))];
   }
 
  private:
+  static std::size_t index(int column, int row) {
+    return static_cast<std::size_t>(row) * cells + static_cast<std::size_t>(column);
+  }
+
   static float distance_to_path(std::string_view path, float x, float y) {
     const auto point = [&](std::size_t at) {
       return std::pair{static_cast<float>(path[at] - '0'), static_cast<float>(path[at + 1] - '0')};
@@ -139,13 +143,13 @@ class DigitsDataset final : public Dataset {
       return static_cast<int>(units * DistanceTable::cells_per_unit * 65536.0f);
     };
     const int x_step = fixed(x_per_column), y_step = fixed(y_per_column);
-    constexpr int middle = DistanceTable::cells / 2 << 16;
     std::uint64_t noise = random_bits(own_seed, stream_, draws);
     for (int row = 0; row < side; ++row) {
       const float dy = static_cast<float>(row) - center_y;
       const float bent = bend * std::sin(dy * 0.4f + phase);
-      int x = middle + fixed(x_per_row * dy - x_per_column * center_x + bent);
-      int y = middle + fixed(y_per_row * dy - y_per_column * center_x);
+      int x =
+          (DistanceTable::middle << 16) + fixed(x_per_row * dy - x_per_column * center_x + bent);
+      int y = (DistanceTable::middle << 16) + fixed(y_per_row * dy - y_per_column * center_x);
       for (int column = 0; column < side; ++column) {
         // Knuth's congruential generator; its high bits are good enough for grain.
         noise = noise * 6364136223846793005u + 1442695040888963407u;

@@ -156,10 +156,11 @@ bool complete(const fs::path& folder) {
 }
 
 void move_into_place(const fs::path& from, const fs::path& folder) {
+  // Another process may have been quicker, and others may already read what it brought.
+  if (complete(folder)) return;
   std::error_code code;
-  fs::remove_all(folder, code);  // a damaged set: a complete one never comes here
+  fs::remove_all(folder, code);  // a damaged set
   fs::rename(from, folder, code);
-  // Another process may have been quicker; what it brought is as good.
   if (code && !complete(folder))
     throw InputError("cannot create '" + folder.string() + "': " + code.message());
 }
@@ -170,7 +171,7 @@ fs::path dataset_folder(const std::string& name) { return cache_folder() / "data
 
 fs::path fetch_dataset(const std::string& name, std::ostream& log) {
   const PublicDataset& set = find_public(name);
-  const fs::path folder = dataset_folder(name);
+  fs::path folder = dataset_folder(name);
   if (complete(folder)) {
     log << name << ": already in '" << folder.string() << "'\n";
     return folder;

@@ -23,7 +23,8 @@ std::string widen(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
     From value;
     std::memcpy(&value, bytes.data() + i * sizeof(From), sizeof(From));
-    const To widened = static_cast<To>(value);
+    // An int8_t is a number here, no character.
+    const To widened = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse)
     std::memcpy(wide.data() + i * sizeof(To), &widened, sizeof(To));
   }
   return wide;

@@ -127,6 +127,21 @@ class HeaderReader {
   const std::filesystem::path& path_;
 };
 
+// The format allows neither holes nor overlaps: a tensor begins where the one before it ended.
+void require_fit(const HeaderReader& header, const Announced& next, std::size_t position,
+                 std::size_t data_bytes) {
+  const auto& [tensor, begin, end] = next;
+  const std::string culprit =
+      "tensor '" + tensor.name + "' at " + std::to_string(begin) + ".." + std::to_string(end);
+  if (begin > end || end > data_bytes)
+    header.fail(culprit + " is not within " + std::to_string(data_bytes) + " data bytes");
+  if (begin < position) header.fail(culprit + " overlaps the one before it");
+  if (begin > position)
+    header.fail(culprit + " leaves a hole after byte " + std::to_string(position));
+  if (tensor_bytes(tensor.shape, tensor.dtype) != end - begin)
+    header.fail(culprit + " is not what its shape and type take");
+}
+
 }  // namespace
 
 const NamedTensor* TensorFile::find(const std::string& name) const {
@@ -145,25 +160,13 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
   std::vector<Announced> announced =
       header.read(file.take(static_cast<std::size_t>(header_bytes)), result.metadata);
 
-  // The format allows neither holes nor overlaps, so each tensor begins where the one before ended.
   const std::size_t data_bytes = file.left();
   std::size_t position = 0;
-  for (auto& [tensor, begin, end] : announced) {
-    const std::string culprit = "tensor '" + tensor.name + "' ";
-    const std::string extent = std::to_string(begin) + ".." + std::to_string(end);
-    if (begin > end || end > data_bytes)
-      header.fail(culprit + "lies at " + extent + " of " + std::to_string(data_bytes) +
-                  " data bytes");
-    if (begin < position) header.fail(culprit + "at " + extent + " overlaps the one before it");
-    if (begin > position)
-      header.fail(culprit + "at " + extent + " leaves a hole after byte " +
-                  std::to_string(position));
-    if (tensor_bytes(tensor.shape, tensor.dtype) != end - begin)
-      header.fail(culprit + "has " + std::to_string(end - begin) +
-                  " bytes, which is not what its shape and type take");
-    tensor.bytes = file.take(end - begin);
-    position = end;
-    result.tensors.push_back(std::move(tensor));
+  for (Announced& next : announced) {
+    require_fit(header, next, position, data_bytes);
+    next.tensor.bytes = file.take(next.end - next.begin);
+    position = next.end;
+    result.tensors.push_back(std::move(next.tensor));
   }
   if (position != data_bytes)
     header.fail(std::to_string(data_bytes - position) + " bytes follow its last tensor");

@@ -147,6 +147,7 @@ class Executor::Impl {
     submission->unfinished = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = steps_submitted_++;
+    if (job == Job::train && blueprint.plan.reduction == Reduction::redux) forget_gradients();
     for (const Task& task : list.tasks) {
       submission->runs.push_back({this, submission.get(), &list, &task});
       submit_task(submission->runs.back(), step);
@@ -240,6 +241,13 @@ class Executor::Impl {
       throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
   }
 
+  // StarPU's reduction adds to what a buffer holds; a step starts from nothing.
+  void forget_gradients() {
+    for (std::uint32_t b = 0; b < blueprint.buckets.size(); ++b)
+      starpu_data_invalidate_submit(
+          buffer(BufferKind::gradient, b, 0, blueprint.buckets[b].bytes).handle());
+  }
+
   static void finished(void* argument) {
     auto* submission = static_cast<Submission*>(argument);
     if (submission->unfinished.fetch_sub(1) == 1)
@@ -312,7 +320,10 @@ class Executor::Impl {
       case Phase::pack:
         for (const NodeId id : blueprint.buckets[action.bucket.value].nodes) {
           const Node& node = blueprint.graph.node(id);
-          worker.kernels.pack(node, frame.parameter(node.parameters[0]), frame.packed(id),
+          std::array<const float*, 2> parameters{};
+          for (std::size_t i = 0; i < node.parameters.size(); ++i)
+            parameters[i] = frame.parameter(node.parameters[i]);
+          worker.kernels.pack(node, parameters, frame.packed(id),
                               packed_bytes(blueprint.graph, node));
         }
         break;

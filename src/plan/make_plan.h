@@ -12,8 +12,9 @@ namespace regatta {
 struct PlanOptions {
   int workers = 1;
   Layout layout = Layout::blocked16;          // of the CPU group
-  std::optional<std::vector<std::int64_t>> chunks;  // sizes; one number n means n equal chunks
-  std::optional<std::string> segments;
+  // Sizes; one number n means n equal chunks.
+  std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
+  std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
   std::string scheduler = "lws";
   bool deterministic = false;

@@ -67,7 +67,7 @@ std::size_t packed_bytes(const Graph& graph, const Node& node) {
   const Shape& weight = graph.parameter(node.parameters.front()).shape;
   const std::size_t one = padded_channels(weight[0]) * padded_channels(weight[1]) *
                           static_cast<std::size_t>(weight[2] * weight[3]) * sizeof(float);
-  return 2 * align_up(one);
+  return 2 * align_up(one) + padded_channels(weight[0]) * sizeof(float);
 }
 
 bool Blueprint::whole_chunks() const {

@@ -20,16 +20,16 @@ ProgressState half_way() {
           .done = 30'000,
           .total = 60'000,
           .images_per_second = 12345.6,
-          .loss = 0.12345,
+          .loss = 0.12361,
           .left = Seconds(42)};
 }
 
 std::ptrdiff_t count(const std::string& text, char c) { return std::ranges::count(text, c); }
 
 TEST(ProgressLine, ShowsEpochBarSpeedLossAndTimeLeft) {
-  EXPECT_EQ(progress_line(half_way(), 76),
-            "epoch 2/5 [###############---------------]  50%  12346 images/s  loss 0.1235"
-            "  0:42 left"s.substr(0, 76));
+  EXPECT_EQ(progress_line(half_way(), 100),
+            "epoch 2/5 [###############---------------]  50%  12346 images/s  loss 0.1236"
+            "  0:42 left");
 }
 
 TEST(ProgressLine, FitsAnyWidth) {

@@ -2,26 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <utility>
 
-#include "base/error.h"
 #include "graph/op.h"
 #include "ops/ops.h"
+#include "support/error_text.h"
 
 namespace regatta {
 namespace {
 
 using Extents = std::vector<std::int64_t>;
-
-std::string refusal(const std::function<void()>& attempt) {
-  try {
-    attempt();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 struct Start {
   GraphBuilder builder{"net"};
@@ -64,13 +54,13 @@ TEST(GraphBuilder, NamesANodeAfterItsOperatorIfNobodyDoes) {
 TEST(GraphBuilder, RefusesANameTwice) {
   auto [builder, input] = Start{};
   builder.add(relu_op, "same", {input}, {});
-  EXPECT_EQ(refusal([&] { builder.add(relu_op, "same", {input}, {}); }),
+  EXPECT_EQ(error_text([&] { builder.add(relu_op, "same", {input}, {}); }),
             "relu 'same': the name is taken");
 }
 
 TEST(GraphBuilder, RefusesAnInputFromTheFuture) {
   auto [builder, input] = Start{};
-  EXPECT_EQ(refusal([&] { builder.add(relu_op, "early", {NodeId{5}}, {}); }),
+  EXPECT_EQ(error_text([&] { builder.add(relu_op, "early", {NodeId{5}}, {}); }),
             "relu 'early': its input does not exist yet");
 }
 
@@ -79,7 +69,8 @@ TEST(GraphBuilder, RefusesAValueThatNothingReads) {
   builder.add(relu_op, "lonely", {input}, {});
   const NodeId dense = builder.add(dense_op, "fc", {input}, {{"features", 3}});
   builder.add(cross_entropy_op, "loss", {dense}, {});
-  EXPECT_EQ(refusal([&] { std::move(builder).finish(); }), "model 'net': nothing reads 'lonely'");
+  EXPECT_EQ(error_text([&] { std::move(builder).finish(); }),
+            "model 'net': nothing reads 'lonely'");
 }
 
 TEST(GraphBuilder, RefusesASecondInput) {
@@ -87,7 +78,7 @@ TEST(GraphBuilder, RefusesASecondInput) {
   const NodeId other = builder.add(input_op, "other", {}, {{"shape", Extents{8}}});
   const NodeId sum = builder.add(add_op, "sum", {input, other}, {});
   builder.add(cross_entropy_op, "loss", {sum}, {});
-  EXPECT_EQ(refusal([&] { std::move(builder).finish(); }),
+  EXPECT_EQ(error_text([&] { std::move(builder).finish(); }),
             "model 'net': 'other' must read what the input leads to");
 }
 
@@ -95,7 +86,7 @@ TEST(GraphBuilder, RefusesANetworkWithNothingToTrain) {
   auto [builder, input] = Start{};
   const NodeId relu = builder.add(relu_op, "", {input}, {});
   builder.add(cross_entropy_op, "loss", {relu}, {});
-  EXPECT_EQ(refusal([&] { std::move(builder).finish(); }),
+  EXPECT_EQ(error_text([&] { std::move(builder).finish(); }),
             "model 'net': it has no parameters to train");
 }
 

@@ -4,19 +4,13 @@
 
 #include <set>
 
-#include "base/error.h"
-#include "graph/op.h"
+#include "support/error_text.h"
 
 namespace regatta {
 namespace {
 
 std::string refusal(std::string_view name, const ModelOptions& options = {}) {
-  try {
-    build_model(name, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return error_text([&] { build_model(name, options); });
 }
 
 TEST(Models, AreKnownByName) {

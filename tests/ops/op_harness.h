@@ -44,7 +44,7 @@ class OpHarness {
 };
 
 // Expects that the operator named 'layer' is refused with exactly this message.
-void expect_refused(const OpDef& op, Attributes attributes, std::vector<Shape> shapes,
+void expect_refused(const OpDef& op, const Attributes& attributes, const std::vector<Shape>& shapes,
                     const std::string& message);
 
 }  // namespace regatta

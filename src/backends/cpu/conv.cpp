@@ -13,6 +13,11 @@ using dnnl::memory;
 using Descriptor = memory::desc;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
+std::int64_t whole_blocks(std::int64_t channels, Layout layout) {
+  const std::int64_t block = channel_block(layout);
+  return (channels + block - 1) / block * block;
+}
+
 // The geometry of a convolution in oneDNN's words.
 struct Geometry {
   explicit Geometry(const Site& site)
@@ -22,17 +27,19 @@ struct Geometry {
     const Shape& weight = site.graph.parameter(site.node.parameters[0]).shape;
     const auto [stride_h, stride_w] = site.node.attributes.pair("stride", 1);
     const auto [pad_h, pad_w] = site.node.attributes.pair("padding", 0);
-    source = Descriptor({site.n, in.channels(), in.height(), in.width()}, memory::data_type::f32,
+    const std::int64_t inputs = whole_blocks(in.channels(), site.input_layout(0));
+    const std::int64_t outputs = whole_blocks(out.channels(), site.layout());
+    source = Descriptor({site.n, inputs, in.height(), in.width()}, memory::data_type::f32,
                         data_tag(site.input_layout(0)));
-    target = Descriptor({site.n, out.channels(), out.height(), out.width()},
-                        memory::data_type::f32, data_tag(site.layout()));
-    weights = {weight[0], weight[1], weight[2], weight[3]};
+    target = Descriptor({site.n, outputs, out.height(), out.width()}, memory::data_type::f32,
+                        data_tag(site.layout()));
+    weights = {outputs, inputs, weight[2], weight[3]};
     strides = {stride_h, stride_w};
     before = {pad_h, pad_w};
     // What oneDNN's kernels see beyond the lower right edge: just enough for the last window.
     after = {(out.height() - 1) * stride_h + weight[2] - in.height() - pad_h,
              (out.width() - 1) * stride_w + weight[3] - in.width() - pad_w};
-    bias_desc = bias ? Descriptor({weight[0]}, memory::data_type::f32, memory::format_tag::x)
+    bias_desc = bias ? Descriptor({outputs}, memory::data_type::f32, memory::format_tag::x)
                      : Descriptor();
   }
 
@@ -120,9 +127,10 @@ class Conv : public Kernel {
   }
 
   std::size_t scratch_bytes() const override {
-    // The gradient behind the relu, the input gradient to be added, and the weights' gradient live
-    // side by side with the library's own scratch.
-    return masked_bytes() + input_gradient_bytes() + weights_bytes() + aligned(library_scratch_);
+    // Side by side: the gradient behind the relu, an input gradient to be added, the gradients of
+    // weights (as the library leaves them, then plain) and bias, the library's own.
+    return masked_bytes() + input_gradient_bytes() + weights_bytes() + plain_bytes() +
+           bias_bytes() + aligned(library_scratch_);
   }
 
   void run(Work work, const Operands& operands, std::byte* scratch) override {
@@ -130,7 +138,7 @@ class Conv : public Kernel {
       std::byte* library = scratch;
       if (geometry_.bias)
         forward_({operands.inputs[0], operands.packed, operands.output, library,
-                  operands.parameters[1]});
+                  operands.packed + formats_.bias_offset});
       else
         forward_({operands.inputs[0], operands.packed, operands.output, library});
     } else {
@@ -151,7 +159,8 @@ class Conv : public Kernel {
     library_scratch_ = std::max(library_scratch_, weights.scratchpad_desc().get_size());
 
     write_weights_ = reorder(formats_.backward_weights, formats_.plain);
-    add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
+    if (!formats_.padded())
+      add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
 
     if (!formats_.wants_input_gradient) return;
     const auto data = geometry_.backward_data(formats_.backward_data);
@@ -168,7 +177,9 @@ class Conv : public Kernel {
     std::byte* masked = scratch;
     std::byte* input_gradient = masked + masked_bytes();
     std::byte* weights_gradient = input_gradient + input_gradient_bytes();
-    std::byte* library = weights_gradient + weights_bytes();
+    auto* plain = reinterpret_cast<float*>(weights_gradient + weights_bytes());
+    auto* bias = reinterpret_cast<float*>(weights_gradient + weights_bytes() + plain_bytes());
+    std::byte* library = reinterpret_cast<std::byte*>(bias) + bias_bytes();
 
     const float* gradient = operands.output_gradient;
     if (geometry_.relu) {
@@ -183,20 +194,38 @@ class Conv : public Kernel {
       backward_data_({gradient, operands.packed + formats_.backward_offset, own, library});
       add_to(operands.input_gradients[0], own, input_gradient_bytes() / sizeof(float));
     }
-    const std::size_t channels = static_cast<std::size_t>(geometry_.weights[0]);
-    bias_gradient_.resize(channels);
     if (geometry_.bias)
-      backward_weights_({operands.inputs[0], gradient, weights_gradient, library,
-                         bias_gradient_.data()});
+      backward_weights_({operands.inputs[0], gradient, weights_gradient, library, bias});
     else
       backward_weights_({operands.inputs[0], gradient, weights_gradient, library});
-    Launch& unpacked = operands.add_parameter_gradients ? add_weights_ : write_weights_;
-    unpacked({weights_gradient, operands.parameter_gradients[0]});
+
+    const bool add = operands.add_parameter_gradients;
+    if (formats_.padded()) {
+      write_weights_({weights_gradient, plain});
+      take_real_part(plain, operands.parameter_gradients[0], add);
+    } else {
+      Launch& unpack = add ? add_weights_ : write_weights_;
+      unpack({weights_gradient, operands.parameter_gradients[0]});
+    }
     if (!geometry_.bias) return;
-    if (operands.add_parameter_gradients)
-      add_to(operands.parameter_gradients[1], bias_gradient_.data(), channels);
+    const auto outputs = static_cast<std::size_t>(formats_.outputs);
+    if (add)
+      add_to(operands.parameter_gradients[1], bias, outputs);
     else
-      std::ranges::copy(bias_gradient_, operands.parameter_gradients[1]);
+      std::copy_n(bias, outputs, operands.parameter_gradients[1]);
+  }
+
+  // Of padded plain weights, those that are weights.
+  void take_real_part(const float* padded, float* target, bool add) const {
+    const auto row = static_cast<std::size_t>(formats_.inputs * formats_.pixels);
+    for (std::int64_t o = 0; o < formats_.outputs; ++o) {
+      const float* source = padded + o * formats_.padded_inputs * formats_.pixels;
+      float* to = target + o * formats_.inputs * formats_.pixels;
+      if (add)
+        add_to(to, source, row);
+      else
+        std::copy_n(source, row, to);
+    }
   }
 
   std::size_t masked_bytes() const {
@@ -206,12 +235,17 @@ class Conv : public Kernel {
     return formats_.wants_input_gradient ? aligned(geometry_.source.get_size()) : 0;
   }
   std::size_t weights_bytes() const { return aligned(formats_.backward_weights.get_size()); }
+  std::size_t plain_bytes() const {
+    return formats_.padded() ? aligned(formats_.plain.get_size()) : 0;
+  }
+  std::size_t bias_bytes() const {
+    return aligned(static_cast<std::size_t>(formats_.padded_outputs) * sizeof(float));
+  }
 
   const ConvFormats& formats_;
   Geometry geometry_;
   std::size_t target_elements_;
   std::size_t library_scratch_ = 0;
-  std::vector<float> bias_gradient_;
   Launch forward_, backward_data_, backward_weights_, write_weights_, add_weights_;
 };
 
@@ -220,23 +254,45 @@ class Conv : public Kernel {
 ConvFormats::ConvFormats(const Site& site)
     : wants_input_gradient(GradientFlow(site.graph).mode(site.node.id, 0) != GradientMode::none) {
   const Geometry geometry(site);
+  const Shape& stored = site.graph.parameter(site.node.parameters[0]).shape;
+  outputs = stored[0];
+  inputs = stored[1];
+  pixels = stored[2] * stored[3];
+  padded_outputs = geometry.weights[0];
+  padded_inputs = geometry.weights[1];
+  bias = geometry.bias;
   plain = geometry.plain();
   forward = geometry.forward(geometry.any()).weights_desc();
   backward_weights = geometry.backward_weights(geometry.any()).diff_weights_desc();
-  backward_offset = aligned(forward.get_size());
   if (wants_input_gradient)
     backward_data = geometry.backward_data(geometry.any()).weights_desc();
+  backward_offset = aligned(forward.get_size());
+  bias_offset = backward_offset + (wants_input_gradient ? aligned(backward_data.get_size()) : 0);
+  packed_bytes =
+      bias_offset + (bias ? aligned(static_cast<std::size_t>(padded_outputs) * sizeof(float)) : 0);
 }
 
 ConvPacker::ConvPacker(const ConvFormats& formats)
-    : forward_(reorder(formats.plain, formats.forward)),
-      backward_offset_(formats.backward_offset) {
+    : formats_(formats), forward_(reorder(formats.plain, formats.forward)) {
   if (formats.wants_input_gradient) backward_ = reorder(formats.plain, formats.backward_data);
+  if (formats.padded()) padded_.resize(formats.plain.get_size() / sizeof(float));
 }
 
-void ConvPacker::operator()(const float* weights, std::byte* packed) {
-  forward_({weights, packed});
-  if (backward_) backward_({weights, packed + backward_offset_});
+void ConvPacker::operator()(const float* weights, const float* bias, std::byte* packed) {
+  const float* source = weights;
+  if (formats_.padded()) {
+    const auto row = static_cast<std::size_t>(formats_.inputs * formats_.pixels);
+    for (std::int64_t o = 0; o < formats_.outputs; ++o)
+      std::copy_n(weights + static_cast<std::size_t>(o) * row, row,
+                  padded_.data() + o * formats_.padded_inputs * formats_.pixels);
+    source = padded_.data();
+  }
+  forward_({source, packed});
+  if (backward_) backward_({source, packed + formats_.backward_offset});
+  if (!formats_.bias) return;
+  auto* target = reinterpret_cast<float*>(packed + formats_.bias_offset);
+  std::fill_n(target, formats_.padded_outputs, 0.0f);
+  std::copy_n(bias, formats_.outputs, target);
 }
 
 std::unique_ptr<Kernel> make_conv(const Site& site) { return std::make_unique<Conv>(site); }

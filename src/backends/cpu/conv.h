@@ -6,25 +6,34 @@
 
 namespace regatta::cpu {
 
+// oneDNN's fast kernels want whole blocks of channels. Values are padded with zeros to whole blocks
+// anyway, so the library is simply told the padded counts, and weights are padded to match.
 class ConvFormats {
  public:
   // Lets oneDNN choose for `site.n` samples; other chunk sizes follow.
   explicit ConvFormats(const Site& site);
 
+  // Weights as stored are outputs x inputs x pixels; the library sees the padded counts.
+  std::int64_t outputs = 0, inputs = 0, pixels = 0, padded_outputs = 0, padded_inputs = 0;
+  bool padded() const { return outputs != padded_outputs || inputs != padded_inputs; }
+
   dnnl::memory::desc plain, forward, backward_data, backward_weights;
-  std::size_t backward_offset = 0;  // of the backward copy among the packed bytes
-  bool wants_input_gradient = false;
+  bool bias = false, wants_input_gradient = false;
+
+  // Of the backward copy, of the bias, and of the end, among the packed bytes.
+  std::size_t backward_offset = 0, bias_offset = 0, packed_bytes = 0;
 };
 
-// Lays plain weights out for both passes. Used by one worker at a time.
+// Lays plain parameters out for both passes. Used by one worker at a time.
 class ConvPacker {
  public:
   explicit ConvPacker(const ConvFormats& formats);
-  void operator()(const float* weights, std::byte* packed);
+  void operator()(const float* weights, const float* bias, std::byte* packed);
 
  private:
+  const ConvFormats& formats_;
+  std::vector<float> padded_;  // the weights with zeros around, where counts differ
   Launch forward_, backward_;
-  std::size_t backward_offset_;
 };
 
 }  // namespace regatta::cpu

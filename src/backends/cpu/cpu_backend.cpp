@@ -127,18 +127,17 @@ void Worker::run(const Instruction& step, const Operands& operands) {
   made.run(step.work, operands, scratch(made.scratch_bytes()));
 }
 
-void Worker::pack(const Node& node, const float* weights, std::byte* packed, std::size_t room) {
+void Worker::pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
+                  std::size_t room) {
   const ConvFormats* formats = backend_.conv_formats(node);
   if (!formats) return;
   std::unique_ptr<ConvPacker>& packer = packers_->by_node[node.id.value];
   if (!packer) {
-    const std::size_t backward =
-        formats->wants_input_gradient ? formats->backward_data.get_size() : 0;
-    if (formats->backward_offset + backward > room)
+    if (formats->packed_bytes > room)
       throw Error("conv '" + node.name + "': oneDNN's weights need more than the plan has room for");
     packer = std::make_unique<ConvPacker>(*formats);
   }
-  (*packer)(weights, packed);
+  (*packer)(parameters[0], formats->bias ? parameters[1] : nullptr, packed);
 }
 
 void prepare_worker_thread() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/kernel.h"
@@ -42,7 +43,8 @@ class Worker {
 
   void run(const Instruction& step, const Operands& operands);
   // Lays a node's parameters out as run() expects them.
-  void pack(const Node& node, const float* weights, std::byte* packed, std::size_t room);
+  void pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
+            std::size_t room);
 
  private:
   Kernel& kernel(const Node& node, std::int64_t n);

@@ -18,9 +18,11 @@ class MaxPool : public Kernel {
     const bool strided = site.node.attributes.has("stride");
     const auto [stride_h, stride_w] = site.node.attributes.pair(strided ? "stride" : "kernel", 1);
     const auto [pad_h, pad_w] = site.node.attributes.pair("padding", 0);
-    const memory::desc source({site.n, in.channels(), in.height(), in.width()},
-                              memory::data_type::f32, data_tag(site.input_layout(0)));
-    const memory::desc target({site.n, out.channels(), out.height(), out.width()},
+    // Channels that only pad are pooled like the others: zeros stay zeros.
+    const std::int64_t channels = site.elements() / (out.height() * out.width());
+    const memory::desc source({site.n, channels, in.height(), in.width()}, memory::data_type::f32,
+                              data_tag(site.input_layout(0)));
+    const memory::desc target({site.n, channels, out.height(), out.width()},
                               memory::data_type::f32, data_tag(site.layout()));
     const memory::dims strides{stride_h, stride_w}, kernel{kernel_h, kernel_w}, dilation{0, 0},
         before{pad_h, pad_w},

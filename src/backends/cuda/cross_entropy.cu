@@ -1,0 +1,105 @@
+// Softmax and cross-entropy, a warp per sample: its loss and whether the guess was right.
+#include "backends/cuda/each.cuh"
+
+namespace regatta::cuda {
+namespace {
+
+constexpr int warp = 32;
+constexpr unsigned all_lanes = 0xffffffffu;
+
+struct Largest {
+  float value;
+  int index;
+};
+
+// Of equals the first wins, as in the reference.
+__device__ Largest largest_of(Largest a, Largest b) {
+  if (b.value > a.value || (b.value == a.value && b.index < a.index)) return b;
+  return a;
+}
+
+struct Sample {
+  Largest best;
+  float sum;  // of exponentials relative to the largest
+};
+
+__device__ Sample softmax(const float* logits, int classes, int lane) {
+  Largest best{-INFINITY, classes};
+  for (int c = lane; c < classes; c += warp) best = largest_of(best, {logits[c], c});
+  for (int step = warp / 2; step > 0; step /= 2)
+    best = largest_of(best, {__shfl_xor_sync(all_lanes, best.value, step),
+                             __shfl_xor_sync(all_lanes, best.index, step)});
+  float sum = 0;
+  for (int c = lane; c < classes; c += warp) sum += expf(logits[c] - best.value);
+  for (int step = warp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(all_lanes, sum, step);
+  return {best, sum};
+}
+
+struct Loss {
+  const float* logits;
+  const std::int32_t* labels;
+  float* output;
+  int classes;
+  __device__ void operator()(std::int64_t i) const {
+    const int lane = static_cast<int>(i % warp);
+    const std::int64_t sample = i / warp;
+    const float* row = logits + sample * classes;
+    const Sample seen = softmax(row, classes, lane);
+    if (lane != 0) return;
+    const std::int32_t label = labels[sample];
+    output[2 * sample] = logf(seen.sum) + (seen.best.value - row[label]);
+    output[2 * sample + 1] = seen.best.index == label ? 1.0f : 0.0f;
+  }
+};
+
+struct LossGradient {
+  const float* logits;
+  const std::int32_t* labels;
+  float* target;
+  int classes;
+  float scale;
+  bool add;
+  __device__ void operator()(std::int64_t i) const {
+    const int lane = static_cast<int>(i % warp);
+    const std::int64_t sample = i / warp;
+    const float* row = logits + sample * classes;
+    const Sample seen = softmax(row, classes, lane);
+    for (int c = lane; c < classes; c += warp) {
+      const float probability = expf(row[c] - seen.best.value) / seen.sum;
+      const float gradient = (probability - (c == labels[sample] ? 1.0f : 0.0f)) * scale;
+      float& to = target[sample * classes + c];
+      to = add ? to + gradient : gradient;
+    }
+  }
+};
+
+class CrossEntropy : public Kernel {
+ public:
+  explicit CrossEntropy(const Site& site)
+      : tools_(site.tools),
+        n_(site.n),
+        classes_(static_cast<int>(site.input(0).shape.elements())) {}
+
+  // A block is whole warps and the count is too, so no warp ever runs with lanes missing.
+  void run(Work work, const Operands& o) override {
+    if (work == Work::forward)
+      for_each_index(tools_, n_ * warp, Loss{o.inputs[0], o.labels, o.output, classes_});
+    else if (o.gradient_modes[0] != GradientMode::none)
+      for_each_index(tools_, n_ * warp,
+                     LossGradient{o.inputs[0], o.labels, o.input_gradients[0], classes_,
+                                  o.loss_scale, o.gradient_modes[0] == GradientMode::add});
+  }
+
+ private:
+  const Tools& tools_;
+  std::int64_t n_;
+  int classes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_cross_entropy(const Site& site) {
+  return std::make_unique<CrossEntropy>(site);
+}
+
+}  // namespace regatta::cuda

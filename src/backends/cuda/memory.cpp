@@ -1,0 +1,19 @@
+#include "backends/cuda/memory.h"
+
+#include "backends/cuda/check.h"
+
+namespace regatta::cuda {
+
+DeviceMemory::DeviceMemory(std::size_t bytes, const std::string& what) : bytes_(bytes) {
+  if (bytes == 0) return;
+  const cudaError_t status = cudaMalloc(reinterpret_cast<void**>(&data_), bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // the runtime would report it again at the next launch
+    throw_out_of_memory(what, bytes);
+  }
+  check(status);
+}
+
+DeviceMemory::~DeviceMemory() { cudaFree(data_); }
+
+}  // namespace regatta::cuda

@@ -1,0 +1,35 @@
+// The one owner of a piece of device memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace regatta::cuda {
+
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // Throws InputError that says `what` needed the memory when the device has no more.
+  DeviceMemory(std::size_t bytes, const std::string& what);
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Offsets inside a workspace: cuDNN and vector loads want whole lines.
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace regatta::cuda

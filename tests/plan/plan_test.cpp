@@ -1,0 +1,108 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "plan/make_plan.h"
+#include "plan/segments.h"
+#include "support/error_text.h"
+
+namespace regatta {
+namespace {
+
+Recipe recipe_of(std::int64_t batch) {
+  Recipe recipe;
+  recipe.model = "tiny";
+  recipe.input = Shape{1, 28, 28};
+  recipe.classes = 10;
+  recipe.batch = batch;
+  return recipe;
+}
+
+TEST(Plan, SmallWorkStaysInOnePieceOnOneWorker) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Plan plan = make_plan(graph, recipe_of(10), {.workers = 16});
+  EXPECT_EQ(chunks_of(plan).size(), 1u);
+  EXPECT_EQ(groups_of(plan).front()->workers, 1);
+}
+
+TEST(Plan, LargeWorkIsCutForEveryWorker) {
+  const Graph graph = fuse(build_model("resnet18"));
+  const Plan plan = make_plan(graph, recipe_of(32), {.workers = 4});
+  EXPECT_EQ(chunks_of(plan).size(), 4u);
+}
+
+TEST(Plan, DeterministicChunksDoNotAskForTheNumberOfWorkers) {
+  const Graph graph = fuse(build_model("resnet18"));
+  const Plan one = make_plan(graph, recipe_of(32), {.workers = 1, .deterministic = true});
+  const Plan many = make_plan(graph, recipe_of(32), {.workers = 64, .deterministic = true});
+  EXPECT_EQ(groups_of(one).front()->chunks, groups_of(many).front()->chunks);
+  EXPECT_EQ(groups_of(one).front()->lanes, groups_of(many).front()->lanes);
+}
+
+TEST(Plan, ReportsEveryBrokenInvariant) {
+  const Graph graph = fuse(build_model("tiny"));
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 1});
+  plan.nodes[0].groups[0].chunks = {4, 0};
+  plan.nodes[0].groups[0].workers = 0;
+  plan.segments.pop_back();
+  plan.steps_in_flight = 0;
+  EXPECT_EQ(faults(plan, graph, 10).size(), 6u);
+  EXPECT_THROW(require_valid(plan, graph, 10), InputError);
+}
+
+TEST(Plan, SurvivesItsJson) {
+  const Graph graph = fuse(build_model("lenet5"));
+  PlanOptions options{.workers = 3, .chunks = std::vector<std::int64_t>{3, 7}, .segments = "block"};
+  options.reduction = Reduction::loop;
+  const Plan plan = make_plan(graph, recipe_of(10), options);
+  const Plan back = plan_from_json(Json::parse(to_json(plan, graph).dump()), graph);
+  EXPECT_EQ(to_json(back, graph), to_json(plan, graph));
+}
+
+TEST(Plan, NamesWhatIsWrongInItsJson) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Json json = to_json(make_plan(graph, recipe_of(10), {.workers = 1}), graph);
+  json["segments"][0]["last"] = "fc9";
+  EXPECT_NE(error_text([&] { plan_from_json(json, graph); }).find("'fc9'"), std::string::npos);
+  json.erase("segments");
+  EXPECT_NE(error_text([&] { plan_from_json(json, graph); }).find("segments"), std::string::npos);
+}
+
+TEST(Recipe, FingerprintFollowsWhatIsComputedOnly) {
+  Recipe recipe = recipe_of(10);
+  const std::string before = recipe.fingerprint();
+  EXPECT_EQ(recipe_from_json(recipe.to_json()).fingerprint(), before);
+  recipe.sgd.momentum = 0.5;
+  EXPECT_NE(recipe.fingerprint(), before);
+}
+
+TEST(Segments, OpStepAndNumbersCoverTheGraphInOrder) {
+  const Graph graph = fuse(build_model("resnet18"));
+  for (const char* choice : {"op", "block", "step", "1", "2", "7", "30"}) {
+    std::uint32_t next = 0;
+    for (const Segment& segment : segments_named(graph, choice)) {
+      EXPECT_EQ(segment.first.value, next) << choice;
+      next = segment.last.value + 1;
+    }
+    EXPECT_EQ(next, graph.nodes().size()) << choice;
+  }
+  EXPECT_EQ(segments_named(graph, "op").size(), graph.nodes().size());
+  EXPECT_EQ(segments_named(graph, "7").size(), 7u);
+}
+
+TEST(Segments, ResidualBlocksStayWhole) {
+  const Graph graph = fuse(build_model("resnet18"));
+  // The stem, eight residual blocks, the classifier.
+  EXPECT_EQ(segments_named(graph, "block").size(), 10u);
+}
+
+TEST(Segments, RefuseWhatTheyDoNotKnow) {
+  const Graph graph = fuse(build_model("tiny"));
+  for (const char* bad : {"", "0", "1000", "ops", "-1", "2x"})
+    EXPECT_THROW(segments_named(graph, bad), InputError) << bad;
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/random.h"
+#include "models/models.h"
+#include "support/executor_run.h"
+#include "tasks/task_list.h"
+
+namespace regatta {
+namespace {
+
+TaskList lowered(const Graph& graph, std::int64_t batch, const PlanOptions& options,
+                 Job job = Job::train) {
+  return lower(make_blueprint(graph, plan_for(graph, batch, options), Dtype::u8, true), job);
+}
+
+std::size_t count(const TaskList& list, Phase phase) {
+  std::size_t found = 0;
+  for (const Task& task : list.tasks)
+    for (const Action& action : task.actions) found += action.phase == phase;
+  return found;
+}
+
+TEST(Lower, ASmallNetworkOnOneChunkIsOneTask) {
+  const Graph graph = fuse(build_model("tiny"));
+  EXPECT_EQ(lowered(graph, 10, {.workers = 2}).tasks.size(), 1u);
+}
+
+TEST(Lower, PlainDataParallelismIsATaskPerChunkAndOnePerBucket) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const TaskList list =
+      lowered(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
+  // Two loads, two forward-backward tasks, one reduce-update-pack.
+  EXPECT_EQ(list.tasks.size(), 5u);
+}
+
+TEST(Lower, ACutBatchMeetsAtEveryBatchNormBothWays) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const PlanOptions cut{.workers = 2, .chunks = std::vector<std::int64_t>{3}};
+  EXPECT_EQ(count(lowered(graph, 12, cut), Phase::combine), 20u);
+  EXPECT_EQ(count(lowered(graph, 12, cut), Phase::combine_gradient), 20u);
+  EXPECT_EQ(count(lowered(graph, 12, cut, Job::evaluate), Phase::combine), 0u);
+  const PlanOptions whole{.workers = 2, .chunks = std::vector<std::int64_t>{1}};
+  EXPECT_EQ(count(lowered(graph, 12, whole), Phase::combine), 0u);
+}
+
+TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
+  for (const char* model : {"lenet5", "resnet18"}) {
+    const Graph graph =
+        fuse(build_model(model, {.input = Shape{3, 32, 32}, .classes = 10}));
+    const auto nodes = static_cast<std::uint64_t>(graph.nodes().size());
+    double flops = 0;
+    for (std::uint64_t trial = 0; trial < 40; ++trial) {
+      const auto draw = [&](std::uint64_t index, std::uint64_t below) {
+        return random_bits(3, trial, index) % below;
+      };
+      PlanOptions options;
+      options.workers = 1 + static_cast<int>(draw(0, 4));
+      std::int64_t left = 24;
+      std::vector<std::int64_t> chunks;
+      for (std::uint64_t i = 0; left > 0; ++i) {
+        chunks.push_back(1 + static_cast<std::int64_t>(draw(10 + i, std::uint64_t(left))));
+        left -= chunks.back();
+      }
+      if (chunks.size() == 1) chunks = {1};
+      options.chunks = chunks;
+      options.segments = std::to_string(1 + draw(1, nodes));
+      options.reduction = static_cast<Reduction>(draw(2, 3));
+      for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
+        const TaskList list = lowered(graph, 24, options, job);
+        EXPECT_EQ(faults(list), std::vector<std::string>{});
+        if (job != Job::train) continue;
+        double total = 0;
+        for (const Task& task : list.tasks) total += task.flops;
+        if (options.chunks->size() > 1) continue;  // a meeting operator's work counts per part
+        if (flops == 0) flops = total;
+        EXPECT_DOUBLE_EQ(total, flops);
+      }
+    }
+  }
+}
+
+TEST(Arena, TensorsAliveTogetherNeverOverlap) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const NodeId first = graph.input(), last = graph.loss();
+  const std::vector<Layout> layouts = value_layouts(graph, Layout::blocked16);
+  for (const bool cut : {false, true}) {
+    const Program program = program_of(graph, first, last, Pass::train, cut);
+    const ArenaMap map = plan_arena(graph, first, last, Pass::train, program, layouts, 5);
+    // Replays the program, writing each tensor's own mark over its bytes: a tensor that is read
+    // later must still carry its mark.
+    std::vector<std::uint32_t> memory(map.bytes / 64);
+    const auto bytes = [&](NodeId id) {
+      return padded_elements(graph.node(id).shape, layouts[id.value]) * 5 * 4;
+    };
+    const auto lines = [&](std::size_t offset, std::int64_t size) {
+      return std::span(memory).subspan(offset / 64, static_cast<std::size_t>(size + 63) / 64);
+    };
+    const auto mark = [&](std::size_t offset, std::int64_t size, std::uint32_t own) {
+      if (offset == ArenaMap::absent) return;
+      std::ranges::fill(lines(offset, size), own);
+    };
+    const auto check = [&](std::size_t offset, std::int64_t size, std::uint32_t own,
+                           const std::string& what) {
+      if (offset == ArenaMap::absent) return;
+      for (const std::uint32_t found : lines(offset, size)) ASSERT_EQ(found, own) << what;
+    };
+    const GradientFlow flow(graph);
+    for (const Part& part : program.forward)
+      for (const Instruction& step : part) {
+        const Node& node = graph.node(step.node);
+        for (const NodeId input : node.inputs)
+          check(map.values[input.value], bytes(input), 1 + input.value, node.name);
+        if (step.work != Work::statistics)
+          mark(map.values[node.id.value], bytes(node.id), 1 + node.id.value);
+      }
+    std::set<NodeId> begun;
+    for (const Part& part : program.backward)
+      for (const Instruction& step : part) {
+        const Node& node = graph.node(step.node);
+        if (begun.contains(node.id))
+          check(map.gradients[node.id.value], bytes(node.id), 10000 + node.id.value, node.name);
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+          const NodeId input = node.inputs[i];
+          if (step.work != Work::gradient_sums && flow.mode(node.id, i) == GradientMode::write) {
+            mark(map.gradients[input.value], bytes(input), 10000 + input.value);
+            begun.insert(input);
+          }
+        }
+      }
+    EXPECT_GT(begun.size(), 10u);
+  }
+}
+
+TEST(ShareOut, AShortBatchIsSharedInThePlansProportions) {
+  const std::vector<Chunk> chunks{{ChunkId{0}, {}, 8, 0}, {ChunkId{1}, {}, 4, 1}};
+  const auto spans = share_out(chunks, 6);
+  EXPECT_EQ(spans[0].count, 4);
+  EXPECT_EQ(spans[1].first, 4);
+  EXPECT_EQ(spans[1].count, 2);
+  EXPECT_EQ(share_out(chunks, 1)[0].count + share_out(chunks, 1)[1].count, 1);
+}
+
+}  // namespace
+}  // namespace regatta
