@@ -29,7 +29,7 @@ lint: build      ## formatting, clang-tidy, shellcheck, include rules
 	@scripts/lint
 
 format: setup    ## format all C++ in place
-	@git ls-files -co --exclude-standard '*.cpp' '*.h' '*.cu' | xargs -r clang-format -i
+	@git ls-files -co --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' | xargs -r clang-format -i
 
 parity: build    ## compare numbers with PyTorch (needs python3-torch)
 	@scripts/parity-fixtures --whole build/parity

@@ -79,7 +79,7 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
   const Plan plan = make_plan(graph, recipe, options);
   require_valid(plan, graph, recipe.batch);
   Executor executor(graph, plan,
-                    {recipe.sample_dtype, recipe.normalisation, /*training=*/false});
+                    {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, /*training=*/false});
   const fs::path weights = flags.weights
                                ? fs::path(*flags.weights)
                                : latest_checkpoint(*flags.run) / "model.safetensors";

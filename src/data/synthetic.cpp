@@ -226,9 +226,12 @@ SyntheticSize parse_synthetic(const std::string& text) {
     return value;
   };
   SyntheticSize size;
-  size.sample = Shape::parse(text.substr(0, slash));
+  try {
+    size.sample = Shape::parse(text.substr(0, slash));
+  } catch (const InputError& error) {
+    fail(error.what());
+  }
   if (size.sample.rank() != 3) fail("a sample has three extents");
-  // Each extent is below 2^24, so two of them multiply safely.
   const std::int64_t plane = size.sample.height() * size.sample.width();
   if (plane > most_elements || size.sample.channels() > most_elements / plane)
     fail("a sample has at most " + std::to_string(most_elements) + " values");

@@ -3,90 +3,22 @@
 #include <starpu.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <map>
-#include <mutex>
 
-#include "backends/cpu/batch_norm.h"
-#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/elementwise.h"
-#include "backends/cpu/optimizer.h"
 #include "base/error.h"
+#include "exec/buffers.h"
+#include "exec/cpu_device.h"
+#include "exec/cuda_runner.h"
 #include "exec/frame.h"
-#include "exec/memory.h"
+#include "exec/interpreter.h"
 #include "exec/runtime.h"
+#include "exec/submission.h"
 
 namespace regatta {
-
-// A task of a list on its way; lives as long as its submission.
-struct TaskRun {
-  Executor::Impl* executor = nullptr;
-  Submission* submission = nullptr;
-  const TaskList* list = nullptr;
-  const Task* task = nullptr;
-};
-
-struct Submission {
-  Job job = Job::train;
-  StepInput input;
-  std::vector<ChunkSpan> spans;
-  StepResult result;
-  std::vector<TaskRun> runs;
-  std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
-  std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on
-  std::atomic<bool> failed = false;
-  std::mutex mutex;
-  std::exception_ptr error;
-
-  // The first failure counts; tasks after it do nothing.
-  void fail(std::exception_ptr cause) {
-    const std::lock_guard lock(mutex);
-    if (!error) error = std::move(cause);
-    failed = true;
-  }
-};
-
 namespace {
-
-// A buffer known to StarPU. Its memory is ours, so StarPU never frees or moves it.
-class RegisteredBuffer {
- public:
-  explicit RegisteredBuffer(std::size_t bytes) : memory_(bytes) {
-    starpu_variable_data_register(&handle_, STARPU_MAIN_RAM,
-                                  reinterpret_cast<std::uintptr_t>(memory_.data()), bytes);
-  }
-  ~RegisteredBuffer() { starpu_data_unregister(handle_); }
-  RegisteredBuffer(const RegisteredBuffer&) = delete;
-  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
-
-  starpu_data_handle_t handle() const { return handle_; }
-  std::size_t bytes() const { return memory_.bytes(); }
-
- private:
-  HostMemory memory_;
-  starpu_data_handle_t handle_{};
-};
-
-// Host access to a buffer for the length of a scope.
-class HostView {
- public:
-  HostView(const RegisteredBuffer& buffer, starpu_data_access_mode mode)
-      : handle_(buffer.handle()) {
-    starpu_data_acquire(handle_, mode);
-    data_ = reinterpret_cast<std::byte*>(starpu_variable_get_local_ptr(handle_));
-  }
-  ~HostView() { starpu_data_release(handle_); }
-  HostView(const HostView&) = delete;
-  HostView& operator=(const HostView&) = delete;
-  float* floats(std::size_t offset) const { return reinterpret_cast<float*>(data_ + offset); }
-
- private:
-  starpu_data_handle_t handle_;
-  std::byte* data_;
-};
 
 starpu_data_access_mode starpu_mode(Mode mode) {
   switch (mode) {
@@ -106,19 +38,32 @@ starpu_data_access_mode starpu_mode(Mode mode) {
 // model-based schedulers.
 double assumed_microseconds(const Task& task) { return 5.0 + task.flops / 20e3; }
 
+RuntimeOptions runtime_options(const Plan& plan) {
+  RuntimeOptions options{.cpu_workers = plan.loaders, .gpus = 0, .scheduler = plan.scheduler};
+  for (const DeviceGroup* group : groups_of(plan)) {
+    if (group->kind == DeviceKind::cpu) options.cpu_workers += group->workers;
+    if (group->kind == DeviceKind::cuda) options.gpus += 1;
+  }
+  if (options.gpus > 0) require_cuda();
+  return options;
+}
+
+std::byte* pointer_of(void* buffer) {
+  return reinterpret_cast<std::byte*>(STARPU_VARIABLE_GET_PTR(buffer));
+}
+
 }  // namespace
 
 class Executor::Impl {
  public:
   Impl(const Graph& graph, const Plan& plan, ExecOptions options)
-      : blueprint(make_blueprint(graph, plan, options.sample_dtype, options.training)),
+      : blueprint(make_blueprint(graph, plan, options.numbers, options.training)),
         options_(std::move(options)),
-        runtime_({.cpu_workers = groups_of(plan).front()->workers, .scheduler = plan.scheduler}),
-        backend_(blueprint.graph, groups_of(plan).front()->layout,
-                 std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
-                 options_.sample_dtype, options_.normalisation),
-        workers_(STARPU_NMAXWORKERS) {
+        runtime_(runtime_options(plan)),
+        workers_(STARPU_NMAXWORKERS),
+        buffers_(blueprint, find_devices()) {
     describe_codelets();
+    if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
     for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
       if (job == Job::train && !options_.training) continue;
       TaskList& list = lists_[job] = lower(blueprint, job);
@@ -127,10 +72,8 @@ class Executor::Impl {
     }
   }
 
-  // StarPU may still be letting go of finished tasks; the buffers go after it has.
+  // StarPU may still be letting go of finished tasks; what they use goes after it has.
   ~Impl() { starpu_task_wait_for_all(); }
-
-  // --- submitting
 
   std::shared_ptr<Submission> submit(Job job, StepInput input) {
     const TaskList& list = lists_.at(job);
@@ -159,35 +102,14 @@ class Executor::Impl {
     return submission;
   }
 
-  StepResult wait(const std::shared_ptr<Submission>& submission) {
-    for (std::size_t left = submission->remaining; left != 0; left = submission->remaining)
-      submission->remaining.wait(left);
-    if (submission->error) std::rethrow_exception(submission->error);
-    return std::move(submission->result);
-  }
-
-  // --- host access
-
-  const RegisteredBuffer& buffer(BufferKind kind, std::uint32_t first, std::uint32_t second,
-                                 std::size_t bytes, std::size_t copy = 0) {
-    auto& copies = buffers_[{kind, first, second}];
-    if (copies.size() <= copy) copies.resize(copy + 1);
-    if (!copies[copy]) {
-      copies[copy] = std::make_unique<RegisteredBuffer>(bytes);
-      if (kind == BufferKind::gradient && blueprint.plan.reduction == Reduction::redux)
-        starpu_data_set_reduction_methods(copies[copy]->handle(), &add_codelet_, &zero_codelet_);
-    }
-    return *copies[copy];
-  }
-
   const RegisteredBuffer& of_parameter(BufferKind kind, ParameterId id) {
     const BucketId bucket = blueprint.bucket_of[id.value];
-    return buffer(kind, bucket.value, 0, blueprint.buckets[bucket.value].bytes);
+    return buffers_.get(kind, bucket.value, 0, blueprint.buckets[bucket.value].bytes);
   }
   const RegisteredBuffer& of_state(StateId id) {
     const SegmentId segment = blueprint.segment_of[blueprint.graph.state(id).node.value];
-    return buffer(BufferKind::state, segment.value, 0,
-                  blueprint.segments[segment.value].state_bytes);
+    return buffers_.get(BufferKind::state, segment.value, 0,
+                        blueprint.segments[segment.value].state_bytes);
   }
   static std::vector<float> read(const RegisteredBuffer& from, std::size_t offset,
                                  std::int64_t count) {
@@ -201,21 +123,57 @@ class Executor::Impl {
     std::ranges::copy(values, view.floats(offset));
   }
 
-  std::size_t buffer_bytes() const {
+  Blueprint blueprint;
+  const TaskList& list(Job job) const { return lists_.at(job); }
+  std::size_t buffer_bytes() const { return buffers_.bytes(); }
+  std::size_t graph_captures() const {
     std::size_t total = 0;
-    for (const auto& [key, copies] : buffers_)
-      for (const auto& copy : copies) total += copy ? copy->bytes() : 0;
+    for (const WorkerState& worker : workers_) total += worker.cuda ? worker.cuda->captures() : 0;
     return total;
   }
 
-  Blueprint blueprint;
-  const TaskList& list(Job job) const { return lists_.at(job); }
-
  private:
+  // What a StarPU worker keeps from task to task; made on its own thread.
+  struct WorkerState {
+    std::unique_ptr<CpuDevice> cpu;
+    std::unique_ptr<Frame> frame;
+    std::unique_ptr<CudaRunner> cuda;
+  };
+
+  // Finds each group's workers and memory, and makes the CPU backend.
+  std::vector<int> find_devices() {
+    std::vector<int> memory_nodes;
+    int next_gpu = 0;
+    const auto groups = groups_of(blueprint.plan);
+    Layout layout = cpu::preferred_layout();
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      if (groups[g]->kind == DeviceKind::cpu) {
+        layout = groups[g]->layout;
+        gpu_worker_.push_back(-1);
+        memory_nodes.push_back(STARPU_MAIN_RAM);
+      } else {
+        gpu_worker_.push_back(starpu_worker_get_by_type(STARPU_CUDA_WORKER, next_gpu++));
+        if (gpu_worker_.back() < 0) throw InputError("StarPU found fewer GPUs than the plan names");
+        memory_nodes.push_back(
+            static_cast<int>(starpu_worker_get_memory_node(unsigned(gpu_worker_.back()))));
+      }
+    }
+    // Sized for the largest chunk, so that other sizes follow its choice of formats.
+    backend_ = std::make_unique<cpu::Backend>(
+        blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
+        options_.numbers.samples, options_.normalisation);
+    return memory_nodes;
+  }
+
   void submit_task(TaskRun& run, std::size_t step) {
     starpu_task* task = starpu_task_create();
     const std::vector<Access>& accesses = run.task->accesses;
-    task->cl = &run_codelet_;
+    const int gpu = run.task->on_host ? -1 : gpu_worker_[run.task->group.value];
+    task->cl = gpu < 0 ? &cpu_codelet_ : &cuda_codelet_;
+    if (gpu >= 0) {
+      task->execute_on_a_specific_worker = 1;
+      task->workerid = static_cast<unsigned>(gpu);
+    }
     task->cl_arg = &run;
     task->cl_arg_size = sizeof run;
     task->nbuffers = static_cast<int>(accesses.size());
@@ -228,14 +186,16 @@ class Executor::Impl {
     }
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       const Buffer& what = run.list->buffers[accesses[i].buffer];
-      const auto& found = buffer(what.kind, what.first, what.second, what.bytes,
-                                 step % static_cast<std::size_t>(what.copies));
+      const auto& found = buffers_.get(what.kind, what.first, what.second, what.bytes,
+                                       step % static_cast<std::size_t>(what.copies));
       STARPU_TASK_SET_HANDLE(task, found.handle(), static_cast<unsigned>(i));
       STARPU_TASK_SET_MODE(task, starpu_mode(accesses[i].mode), static_cast<unsigned>(i));
     }
     task->priority = run.task->priority;
     task->name = phase_name(run.task->actions.front().phase).data();
-    task->callback_func = &Impl::finished;
+    task->callback_func = [](void* submission) {
+      static_cast<Submission*>(submission)->task_finished();
+    };
     task->callback_arg = run.submission;
     if (const int code = starpu_task_submit(task); code != 0)
       throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
@@ -245,158 +205,54 @@ class Executor::Impl {
   void forget_gradients() {
     for (std::uint32_t b = 0; b < blueprint.buckets.size(); ++b)
       starpu_data_invalidate_submit(
-          buffer(BufferKind::gradient, b, 0, blueprint.buckets[b].bytes).handle());
+          buffers_.get(BufferKind::gradient, b, 0, blueprint.buckets[b].bytes).handle());
   }
 
-  static void finished(void* argument) {
-    auto* submission = static_cast<Submission*>(argument);
-    if (submission->unfinished.fetch_sub(1) == 1)
-      submission->result.finished = std::chrono::steady_clock::now();
-    if (submission->remaining.fetch_sub(1) == 1) submission->remaining.notify_all();
+  // --- on a worker
+
+  WorkerState& this_worker() {
+    return workers_[static_cast<std::size_t>(starpu_worker_get_id_check())];
   }
 
-  // --- running, on a worker
+  void run_on_cpu(const TaskRun& run, void* buffers[]) {
+    WorkerState& worker = this_worker();
+    if (!worker.frame) {
+      worker.frame = std::make_unique<Frame>(blueprint);
+      worker.cpu = std::make_unique<CpuDevice>(*backend_);
+    }
+    const Frame::Scope bound(*worker.frame);
+    for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
+      worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer], pointer_of(buffers[i]));
+    carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu);
+  }
 
-  static void run_task(void* buffers[], void* argument) {
+  CudaRunner& this_gpu() {
+    WorkerState& worker = this_worker();
+    if (!worker.cuda) {
+      const int id = starpu_worker_get_id();
+      const auto group = std::ranges::find(gpu_worker_, id) - gpu_worker_.begin();
+      worker.cuda =
+          make_cuda_runner(blueprint, GroupId{static_cast<std::uint32_t>(group)}, options_);
+    }
+    return *worker.cuda;
+  }
+
+  void run_on_gpu(const TaskRun& run, void* buffers[]) {
+    std::vector<std::byte*> pointers(run.task->accesses.size());
+    for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = pointer_of(buffers[i]);
+    this_gpu().run(run, pointers);
+  }
+
+  // A task's function must not throw into StarPU, which is C.
+  template <void (Impl::*RUN)(const TaskRun&, void*[])>
+  static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
     if (run.submission->failed) return;
     try {
-      run.executor->carry_out(run, buffers);
+      (run.executor->*RUN)(run, buffers);
     } catch (...) {
       run.submission->fail(std::current_exception());
     }
-  }
-
-  struct WorkerState {
-    explicit WorkerState(cpu::Backend& backend, const Blueprint& blueprint)
-        : kernels(backend), frame(blueprint) {
-      cpu::prepare_worker_thread();
-    }
-    cpu::Worker kernels;
-    Frame frame;
-  };
-
-  WorkerState& this_worker() {
-    auto& state = workers_[static_cast<std::size_t>(starpu_worker_get_id_check())];
-    if (!state) state = std::make_unique<WorkerState>(backend_, blueprint);
-    return *state;
-  }
-
-  void carry_out(const TaskRun& run, void* buffers[]) {
-    WorkerState& worker = this_worker();
-    const Frame::Scope bound(worker.frame);
-    for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
-      worker.frame.bind(run.list->buffers[run.task->accesses[i].buffer],
-                        reinterpret_cast<std::byte*>(STARPU_VARIABLE_GET_PTR(buffers[i])));
-    for (const Action& action : run.task->actions) act(action, *run.submission, worker);
-  }
-
-  void act(const Action& action, Submission& submission, WorkerState& worker) {
-    const Frame& frame = worker.frame;
-    const ChunkSpan span =
-        submission.spans.empty() ? ChunkSpan{} : submission.spans[action.chunk.value];
-    switch (action.phase) {
-      case Phase::load:
-        submission.input.load(span.first, span.count, frame.samples(),
-                              frame.labels());
-        break;
-      case Phase::forward:
-      case Phase::backward:
-        run_part(action, submission, worker, span.count);
-        break;
-      case Phase::combine:
-      case Phase::combine_gradient:
-        combine(action, submission, frame);
-        break;
-      case Phase::deliver:
-        deliver(submission, frame, span);
-        break;
-      case Phase::reduce:
-        reduce(action.bucket, frame);
-        break;
-      case Phase::update:
-        update(action.bucket, submission.input, frame);
-        break;
-      case Phase::pack:
-        for (const NodeId id : blueprint.buckets[action.bucket.value].nodes) {
-          const Node& node = blueprint.graph.node(id);
-          std::array<const float*, 2> parameters{};
-          for (std::size_t i = 0; i < node.parameters.size(); ++i)
-            parameters[i] = frame.parameter(node.parameters[i]);
-          worker.kernels.pack(node, parameters, frame.packed(id),
-                              packed_bytes(blueprint.graph, node));
-        }
-        break;
-    }
-  }
-
-  void run_part(const Action& action, const Submission& submission, WorkerState& worker,
-                std::int64_t count) {
-    const SegmentPlace& place = blueprint.segments[action.segment.value];
-    const bool evaluating = submission.job == Job::evaluate;
-    const Program& program = evaluating ? place.evaluate : place.train;
-    const Part& part = action.phase == Phase::forward ? program.forward[action.part]
-                                                      : program.backward[action.part];
-    const Chunk& chunk = blueprint.chunks[action.chunk.value];
-    const ArenaMap& arena = evaluating ? place.evaluate_arena[chunk.group.value]
-                                       : place.train_arena[chunk.group.value];
-    for (const Instruction& step : part) {
-      Operands operands = worker.frame.operands(step, chunk, arena);
-      operands.n = count;
-      operands.pass = evaluating ? Pass::evaluate : Pass::train;
-      operands.loss_scale = 1.0f / static_cast<float>(submission.input.samples);
-      worker.kernels.run(step, operands);
-    }
-  }
-
-  void combine(const Action& action, const Submission& submission, const Frame& frame) const {
-    const Program& program = blueprint.segments[action.segment.value].train;
-    const bool back = action.phase == Phase::combine_gradient;
-    const std::size_t meeting =
-        back ? program.meetings.size() - 1 - action.part : std::size_t{action.part};
-    const Node& node = blueprint.graph.node(program.meetings[meeting]);
-    const auto pixels = static_cast<double>(node.shape.height() * node.shape.width());
-    std::vector<PartialSums> chunks;
-    for (const Chunk& chunk : blueprint.chunks)
-      chunks.push_back({frame.partials(node.id, chunk.id),
-                        static_cast<double>(submission.spans[chunk.id.value].count) * pixels});
-    if (back) {
-      cpu::combine_gradients(node, chunks, frame.statistics(node.id));
-    } else {
-      std::array<float*, 3> states{};
-      for (std::size_t i = 0; i < node.states.size(); ++i) states[i] = frame.state(node.states[i]);
-      cpu::combine_statistics(node, chunks, frame.statistics(node.id), states);
-    }
-  }
-
-  void deliver(Submission& submission, const Frame& frame, const ChunkSpan& span) const {
-    const auto first = static_cast<std::size_t>(span.first);
-    const auto count = static_cast<std::size_t>(span.count);
-    const float* losses = frame.border(blueprint.graph.loss());
-    for (std::size_t i = 0; i < count; ++i) {
-      submission.result.losses[first + i] = losses[2 * i];
-      submission.result.correct[first + i] = losses[2 * i + 1];
-    }
-    if (submission.job != Job::evaluate) return;
-    const auto classes = static_cast<std::size_t>(blueprint.graph.classes());
-    std::copy_n(frame.border(blueprint.graph.logits()), count * classes,
-                submission.result.logits.begin() + static_cast<std::ptrdiff_t>(first * classes));
-  }
-
-  void reduce(BucketId bucket, const Frame& frame) const {
-    std::vector<const float*> others;
-    for (int lane = 1; lane < lanes_of(blueprint.plan); ++lane)
-      others.push_back(frame.gradient(bucket, lane));
-    cpu::reduce_slots(frame.gradient(bucket, 0), others,
-                      blueprint.buckets[bucket.value].bytes / sizeof(float));
-  }
-
-  void update(BucketId bucket, const StepInput& input, const Frame& frame) const {
-    const cpu::SgdStep step{static_cast<float>(input.learning_rate),
-                            static_cast<float>(input.momentum),
-                            static_cast<float>(input.weight_decay)};
-    cpu::sgd_step(step, frame.gradient(bucket, 0), frame.momentum(bucket),
-                  frame.parameters(bucket), blueprint.buckets[bucket.value].bytes / sizeof(float));
   }
 
   // --- codelets
@@ -409,17 +265,24 @@ class Executor::Impl {
     };
     model_.symbol = "regatta";
 
-    starpu_codelet_init(&run_codelet_);
-    run_codelet_.where = STARPU_CPU;
-    run_codelet_.cpu_funcs[0] = &Impl::run_task;
-    run_codelet_.nbuffers = STARPU_VARIABLE_NBUFFERS;
-    run_codelet_.model = &model_;
-    run_codelet_.name = "regatta";
+    for (starpu_codelet* codelet : {&cpu_codelet_, &cuda_codelet_}) {
+      starpu_codelet_init(codelet);
+      codelet->nbuffers = STARPU_VARIABLE_NBUFFERS;
+      codelet->model = &model_;
+      codelet->name = "regatta";
+    }
+    cpu_codelet_.where = STARPU_CPU;
+    cpu_codelet_.cpu_funcs[0] = &guarded<&Impl::run_on_cpu>;
+    cuda_codelet_.where = STARPU_CUDA;
+    cuda_codelet_.cuda_funcs[0] = &guarded<&Impl::run_on_gpu>;
+    cuda_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
+    describe_reduction();
+  }
 
+  void describe_reduction() {
     starpu_codelet_init(&zero_codelet_);
     zero_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
-      std::memset(reinterpret_cast<void*>(STARPU_VARIABLE_GET_PTR(buffers[0])), 0,
-                  STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
+      std::memset(pointer_of(buffers[0]), 0, STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
     };
     zero_codelet_.nbuffers = 1;
     zero_codelet_.modes[0] = STARPU_W;
@@ -427,8 +290,8 @@ class Executor::Impl {
 
     starpu_codelet_init(&add_codelet_);
     add_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
-      cpu::add_to(reinterpret_cast<float*>(STARPU_VARIABLE_GET_PTR(buffers[0])),
-                  reinterpret_cast<const float*>(STARPU_VARIABLE_GET_PTR(buffers[1])),
+      cpu::add_to(reinterpret_cast<float*>(pointer_of(buffers[0])),
+                  reinterpret_cast<const float*>(pointer_of(buffers[1])),
                   STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
     };
     add_codelet_.nbuffers = 2;
@@ -441,13 +304,12 @@ class Executor::Impl {
   ExecOptions options_;
   Runtime runtime_;  // first to come, last to go of all that StarPU knows
   starpu_perfmodel model_{};
-  starpu_codelet run_codelet_{}, zero_codelet_{}, add_codelet_{};
-  cpu::Backend backend_;
-  std::vector<std::unique_ptr<WorkerState>> workers_;  // by StarPU worker
+  starpu_codelet cpu_codelet_{}, cuda_codelet_{}, zero_codelet_{}, add_codelet_{};
+  std::vector<int> gpu_worker_;  // by group; -1: the CPU workers
+  std::unique_ptr<cpu::Backend> backend_;
+  std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, TaskList> lists_;
-  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>,
-           std::vector<std::unique_ptr<RegisteredBuffer>>>
-      buffers_;
+  Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
 };
@@ -460,6 +322,7 @@ const Graph& Executor::graph() const { return impl_->blueprint.graph; }
 const Plan& Executor::plan() const { return impl_->blueprint.plan; }
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
+std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
 
 Ticket Executor::submit(Job job, StepInput input) {
   Ticket ticket;
@@ -467,36 +330,19 @@ Ticket Executor::submit(Job job, StepInput input) {
   return ticket;
 }
 
-StepResult Executor::wait(Ticket ticket) { return impl_->wait(ticket.submission_); }
+StepResult Executor::wait(Ticket ticket) { return ticket.submission_->wait(); }
 
-std::vector<float> Executor::parameter(ParameterId id) const {
-  return Impl::read(impl_->of_parameter(BufferKind::parameters, id),
-                    impl_->blueprint.parameter_offset[id.value],
+std::vector<float> Executor::read(BufferKind kind, ParameterId id) const {
+  return Impl::read(impl_->of_parameter(kind, id), impl_->blueprint.parameter_offset[id.value],
                     graph().parameter(id).shape.elements());
 }
-std::vector<float> Executor::momentum(ParameterId id) const {
-  return Impl::read(impl_->of_parameter(BufferKind::momentum, id),
-                    impl_->blueprint.parameter_offset[id.value],
-                    graph().parameter(id).shape.elements());
-}
-std::vector<float> Executor::gradient(ParameterId id) const {
-  return Impl::read(impl_->of_parameter(BufferKind::gradient, id),
-                    impl_->blueprint.parameter_offset[id.value],
-                    graph().parameter(id).shape.elements());
+void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values) {
+  Impl::write(impl_->of_parameter(kind, id), impl_->blueprint.parameter_offset[id.value], values,
+              graph().parameter(id).shape.elements());
 }
 std::vector<float> Executor::state(StateId id) const {
   return Impl::read(impl_->of_state(id), impl_->blueprint.state_offset[id.value],
                     graph().state(id).shape.elements());
-}
-void Executor::set_parameter(ParameterId id, std::span<const float> values) {
-  Impl::write(impl_->of_parameter(BufferKind::parameters, id),
-              impl_->blueprint.parameter_offset[id.value], values,
-              graph().parameter(id).shape.elements());
-}
-void Executor::set_momentum(ParameterId id, std::span<const float> values) {
-  Impl::write(impl_->of_parameter(BufferKind::momentum, id),
-              impl_->blueprint.parameter_offset[id.value], values,
-              graph().parameter(id).shape.elements());
 }
 void Executor::set_state(StateId id, std::span<const float> values) {
   Impl::write(impl_->of_state(id), impl_->blueprint.state_offset[id.value], values,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/operands.h"
+#include "plan/recipe.h"
 #include "tasks/task_list.h"
 
 namespace regatta {
@@ -20,7 +21,7 @@ struct StepInput {
   std::function<void(std::int64_t first, std::int64_t count, std::byte* samples,
                      std::int32_t* labels)>
       load;
-  double learning_rate = 0, momentum = 0, weight_decay = 0;
+  SgdSettings sgd;
 };
 
 struct StepResult {
@@ -31,7 +32,7 @@ struct StepResult {
 };
 
 struct ExecOptions {
-  Dtype sample_dtype = Dtype::u8;
+  Numbers numbers;
   Normalisation normalisation;
   bool training = true;
 };
@@ -57,7 +58,8 @@ class Executor {
   const Graph& graph() const;
   const Plan& plan() const;
   std::size_t tasks_per_step() const;
-  std::size_t buffer_bytes() const;  // allocated so far
+  std::size_t buffer_bytes() const;    // allocated so far
+  std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
 
   // Never waits. At most plan.steps_in_flight lists may be on their way.
   Ticket submit(Job job, StepInput input);
@@ -65,17 +67,25 @@ class Executor {
   StepResult wait(Ticket ticket);
 
   // Tensors by name, between steps (all tickets waited for).
-  std::vector<float> parameter(ParameterId id) const;
-  std::vector<float> momentum(ParameterId id) const;
-  std::vector<float> gradient(ParameterId id) const;  // of the last step
+  std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }
+  std::vector<float> momentum(ParameterId id) const { return read(BufferKind::momentum, id); }
+  // Of the last step.
+  std::vector<float> gradient(ParameterId id) const { return read(BufferKind::gradient, id); }
   std::vector<float> state(StateId id) const;
-  void set_parameter(ParameterId id, std::span<const float> values);
-  void set_momentum(ParameterId id, std::span<const float> values);
+  void set_parameter(ParameterId id, std::span<const float> values) {
+    write(BufferKind::parameters, id, values);
+  }
+  void set_momentum(ParameterId id, std::span<const float> values) {
+    write(BufferKind::momentum, id, values);
+  }
   void set_state(StateId id, std::span<const float> values);
 
   class Impl;
 
  private:
+  std::vector<float> read(BufferKind kind, ParameterId id) const;
+  void write(BufferKind kind, ParameterId id, std::span<const float> values);
+
   std::unique_ptr<Impl> impl_;
 };
 

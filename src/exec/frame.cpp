@@ -13,7 +13,7 @@ Frame::Frame(const Blueprint& blueprint)
       parameters_(blueprint.buckets.size()),
       momenta_(blueprint.buckets.size()),
       packed_(blueprint.buckets.size()),
-      gradients_(blueprint.buckets.size() * static_cast<std::size_t>(lanes_of(blueprint.plan))),
+      gradients_(blueprint.buckets.size() * static_cast<std::size_t>(gradient_slots(blueprint.plan))),
       partials_(blueprint.chunks.size()) {}
 
 void Frame::bind(const Buffer& buffer, std::byte* data) {
@@ -38,7 +38,7 @@ void Frame::bind(const Buffer& buffer, std::byte* data) {
       case BufferKind::momentum:
         return &momenta_[buffer.first];
       case BufferKind::gradient:
-        return &gradients_[buffer.first * static_cast<std::size_t>(lanes_of(blueprint_.plan)) +
+        return &gradients_[buffer.first * static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
                            buffer.second];
       case BufferKind::packed:
         return &packed_[buffer.first];
@@ -58,9 +58,9 @@ std::int32_t* Frame::labels() const {
   return reinterpret_cast<std::int32_t*>(samples_ + blueprint_.labels_offset);
 }
 
-float* Frame::gradient(BucketId bucket, int lane) const {
-  return floats(gradients_[bucket.value * static_cast<std::size_t>(lanes_of(blueprint_.plan)) +
-                           static_cast<std::size_t>(lane)]);
+float* Frame::gradient(BucketId bucket, int slot) const {
+  return floats(gradients_[bucket.value * static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
+                           static_cast<std::size_t>(slot)]);
 }
 
 float* Frame::parameter(ParameterId id) const {
@@ -68,10 +68,10 @@ float* Frame::parameter(ParameterId id) const {
                 blueprint_.parameter_offset[id.value]);
 }
 
-std::byte* Frame::packed(NodeId node) const {
+std::byte* Frame::packed(NodeId node, GroupId group) const {
   const ParameterId first = blueprint_.graph.node(node).parameters.front();
   std::byte* bucket = packed_[blueprint_.bucket_of[first.value].value];
-  return bucket ? bucket + blueprint_.packed_offset[node.value] : nullptr;
+  return bucket ? bucket + blueprint_.packed_offset[group.value][node.value] : nullptr;
 }
 
 float* Frame::state(StateId id) const {
@@ -112,11 +112,11 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk,
     const ParameterId id = node.parameters[i];
     o.parameters[i] = parameter(id);
     std::byte* slot = reinterpret_cast<std::byte*>(
-        gradient(blueprint_.bucket_of[id.value], chunk.lane));
+        gradient(blueprint_.bucket_of[id.value], chunk.slot));
     if (slot) o.parameter_gradients[i] = floats(slot + blueprint_.parameter_offset[id.value]);
   }
-  o.add_parameter_gradients = always_add || !blueprint_.first_in_lane(chunk);
-  if (!node.parameters.empty()) o.packed = packed(node.id);
+  o.add_parameter_gradients = always_add || !blueprint_.begins_slot(chunk);
+  if (!node.parameters.empty()) o.packed = packed(node.id, chunk.group);
   if (arena.stashes[node.id.value] != ArenaMap::absent)
     o.stash = arena_ + arena.stashes[node.id.value];
   if (state_)

@@ -32,9 +32,9 @@ class Frame {
   float* border(NodeId node) const { return reinterpret_cast<float*>(borders_[node.value]); }
   float* parameters(BucketId bucket) const { return floats(parameters_[bucket.value]); }
   float* momentum(BucketId bucket) const { return floats(momenta_[bucket.value]); }
-  float* gradient(BucketId bucket, int lane) const;
+  float* gradient(BucketId bucket, int slot) const;
   float* parameter(ParameterId id) const;
-  std::byte* packed(NodeId node) const;
+  std::byte* packed(NodeId node, GroupId group) const;
   float* state(StateId id) const;
   float* statistics(NodeId node) const;
   double* partials(NodeId node, ChunkId chunk) const;
@@ -54,7 +54,7 @@ class Frame {
   std::byte* state_ = nullptr;
   std::vector<std::byte*> borders_, border_gradients_;         // by node
   std::vector<std::byte*> parameters_, momenta_, packed_;      // by bucket
-  std::vector<std::byte*> gradients_;                          // by bucket and lane
+  std::vector<std::byte*> gradients_;                          // by bucket and slot
   std::vector<std::byte*> partials_;                           // by chunk
 };
 

@@ -74,13 +74,13 @@ Runtime::Runtime(const RuntimeOptions& options) {
   }
   ::setenv("STARPU_SILENT", "1", 0);
   // More workers than cores cannot each be bound to one.
-  if (options.cpu_workers > available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
+  if (options.cpu_workers + options.gpus > available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
 
   starpu_conf conf;
   starpu_conf_init(&conf);
   conf.precedence_over_environment_variables = 1;  // the plan decides
   conf.ncpus = options.cpu_workers;
-  conf.ncuda = 0;
+  conf.ncuda = options.gpus;
   conf.nopencl = 0;
   conf.nhip = 0;
   conf.sched_policy_name = options.scheduler.c_str();

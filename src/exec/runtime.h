@@ -8,6 +8,7 @@ namespace regatta {
 
 struct RuntimeOptions {
   int cpu_workers = 1;
+  int gpus = 0;
   std::string scheduler = "lws";
 };
 

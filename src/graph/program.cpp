@@ -56,6 +56,15 @@ GradientFlow::GradientFlow(const Graph& graph)
   }
 }
 
+std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision) {
+  std::vector<Dtype> dtypes;
+  for (const Node& node : graph.nodes()) {
+    const bool exact = node.id == graph.logits() || node.id == graph.loss();
+    dtypes.push_back(precision == Precision::bf16 && !exact ? Dtype::bf16 : Dtype::f32);
+  }
+  return dtypes;
+}
+
 std::vector<Layout> value_layouts(const Graph& graph, Layout preferred) {
   std::vector<Layout> layouts;
   for (const Node& node : graph.nodes()) {

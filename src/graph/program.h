@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/dtype.h"
+#include "base/precision.h"
 #include "graph/graph.h"
 
 namespace regatta {
@@ -57,6 +59,10 @@ class GradientFlow {
   std::vector<bool> wanted_;
   std::vector<std::vector<GradientMode>> modes_;
 };
+
+// The element type of every node's value and of its gradient. In bf16 the logits and the loss stay
+// fp32: differences between logits are what the loss is made of.
+std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision);
 
 // The layout of every node's value when a device group computes in `preferred`: plain vectors stay
 // plain, and an image of at most four channels that only convolutions read stays planar, because

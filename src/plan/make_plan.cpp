@@ -62,9 +62,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   // One chunk and one segment make a chain: a second worker would only disturb the first.
   const bool chain = count == 1 && segments == "step";
   cpu.workers = chain ? 1 : options.workers;
-  if (options.reduction != Reduction::slots)
-    cpu.lanes = 1;
-  else if (options.deterministic)
+  if (options.deterministic)
     cpu.lanes = static_cast<int>(std::min<std::int64_t>(count, deterministic_chunks));
   else
     cpu.lanes = std::min(count, std::max(cpu.workers, 1));

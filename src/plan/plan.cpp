@@ -40,25 +40,28 @@ std::vector<const DeviceGroup*> groups_of(const Plan& plan) {
 
 std::vector<Chunk> chunks_of(const Plan& plan) {
   std::vector<Chunk> chunks;
-  std::uint32_t group_number = 0;
-  int first_lane = 0;
+  GroupId group_id;
+  int first_slot = 0;
   const bool slots = plan.reduction == Reduction::slots;
   for (const DeviceGroup* group : groups_of(plan)) {
-    for (std::size_t i = 0; i < group->chunks.size(); ++i)
-      chunks.push_back({ChunkId{static_cast<std::uint32_t>(chunks.size())}, GroupId{group_number},
-                        group->chunks[i],
-                        slots ? first_lane + static_cast<int>(i) % group->lanes : 0});
-    first_lane += group->lanes;
-    ++group_number;
+    const auto first_chunk = static_cast<std::uint32_t>(chunks.size());
+    for (std::size_t i = 0; i < group->chunks.size(); ++i) {
+      const int lane = static_cast<int>(i) % group->lanes;
+      chunks.push_back({ChunkId{static_cast<std::uint32_t>(chunks.size())}, group_id,
+                        group->chunks[i], slots ? first_slot + lane : 0,
+                        ChunkId{first_chunk + static_cast<std::uint32_t>(lane)}});
+    }
+    first_slot += group->lanes;
+    ++group_id.value;
   }
   return chunks;
 }
 
-int lanes_of(const Plan& plan) {
+int gradient_slots(const Plan& plan) {
   if (plan.reduction != Reduction::slots) return 1;
-  int lanes = 0;
-  for (const DeviceGroup* group : groups_of(plan)) lanes += group->lanes;
-  return lanes;
+  int slots = 0;
+  for (const DeviceGroup* group : groups_of(plan)) slots += group->lanes;
+  return slots;
 }
 
 std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64_t batch) {
@@ -68,14 +71,20 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   };
   check(!groups_of(plan).empty(), "it names no device group");
   std::int64_t samples = 0;
+  bool loads = plan.loaders > 0;
   for (const DeviceGroup* group : groups_of(plan)) {
+    loads = loads || group->kind == DeviceKind::cpu;
+    const bool blocked = channel_block(group->layout) > 1;
+    check(blocked == (group->kind == DeviceKind::cpu),
+          "layout " + std::string(layout_name(group->layout)) + " is not for group '" +
+              group->name + "': CPUs use blocked8 or blocked16, GPUs nhwc or nchw");
     const std::string who = "group '" + group->name + "'";
     check(group->workers >= 1, who + " has no worker");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");
     check(group->lanes >= 1 && group->lanes <= static_cast<int>(group->chunks.size()),
-          who + " has " + std::to_string(group->lanes) + " gradient slots for " +
+          who + " has " + std::to_string(group->lanes) + " lanes for " +
               std::to_string(group->chunks.size()) + " chunks");
     samples += std::accumulate(group->chunks.begin(), group->chunks.end(), std::int64_t{0});
   }
@@ -94,6 +103,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   }
   check(next == graph.nodes().size(), "its segments do not cover the model's " +
                                           std::to_string(graph.nodes().size()) + " operators");
+  check(loads, "nobody loads: without a CPU group it needs loaders");
   check(plan.bucket_bytes > 0, "bucket_bytes must be positive");
   check(plan.steps_in_flight >= 1 && plan.steps_in_flight <= 64,
         "steps_in_flight must be between 1 and 64");
@@ -136,6 +146,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
           {"gather_phases", plan.gather_phases},
           {"bucket_bytes", plan.bucket_bytes},
           {"steps_in_flight", plan.steps_in_flight},
+          {"loaders", plan.loaders},
           {"scheduler", plan.scheduler},
           {"deterministic", plan.deterministic}};
 }
@@ -165,6 +176,7 @@ Plan plan_from_json(const Json& json, const Graph& graph) try {
   plan.gather_phases = json.at("gather_phases");
   plan.bucket_bytes = json.at("bucket_bytes");
   plan.steps_in_flight = json.at("steps_in_flight");
+  plan.loaders = json.at("loaders");
   plan.scheduler = json.at("scheduler");
   plan.deterministic = json.at("deterministic");
   return plan;

@@ -21,7 +21,8 @@ struct DeviceGroup {
   int workers = 1;
   Layout layout = Layout::blocked16;
   std::vector<std::int64_t> chunks;  // samples of a full batch; their sum is the group's share
-  int lanes = 1;  // gradient slots: chunk i adds into slot i % lanes, in chunk order
+  // Chunk i runs in lane i % lanes: chunks of a lane share memory and, in order, a gradient slot.
+  int lanes = 1;
 };
 
 struct PlanNode {
@@ -50,6 +51,7 @@ struct Plan {
   bool gather_phases = true;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
+  int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
   std::string scheduler = "lws";
   bool deterministic = false;
 };
@@ -59,12 +61,13 @@ struct Chunk {
   ChunkId id;
   GroupId group;
   std::int64_t capacity = 0;  // samples of a full batch
-  int lane = 0;               // gradient slot, counted over all groups
+  int slot = 0;               // of its gradients, counted over all groups
+  ChunkId lane_first;         // the first chunk of its lane
 };
 
 std::vector<const DeviceGroup*> groups_of(const Plan& plan);  // indexed by GroupId
 std::vector<Chunk> chunks_of(const Plan& plan);               // indexed by ChunkId
-int lanes_of(const Plan& plan);
+int gradient_slots(const Plan& plan);
 
 // Every broken invariant, one line each; empty for a sound plan.
 std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64_t batch);

@@ -21,7 +21,7 @@ Json Recipe::to_json() const {
             {"learning_rate", sgd.learning_rate},
             {"momentum", sgd.momentum},
             {"weight_decay", sgd.weight_decay}}},
-          {"precision", "fp32"},
+          {"precision", precision_name(precision)},
           {"batch_norm", "batch"},
           {"seed", seed},
           {"shuffle", shuffle}};
@@ -44,6 +44,7 @@ Recipe recipe_from_json(const Json& json) try {
   const Json& optimizer = json.at("optimizer");
   recipe.sgd = {optimizer.at("learning_rate"), optimizer.at("momentum"),
                 optimizer.at("weight_decay")};
+  recipe.precision = precision_named(json.at("precision").get<std::string>());
   recipe.seed = json.at("seed");
   recipe.shuffle = json.at("shuffle");
   return recipe;

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "base/normalisation.h"
+#include "base/precision.h"
 #include "base/shape.h"
 
 namespace regatta {
@@ -29,6 +30,7 @@ struct Recipe {
   Normalisation normalisation;
   std::int64_t batch = 64;
   SgdSettings sgd;
+  Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
 

@@ -1,6 +1,7 @@
 #include "tasks/blueprint.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/dtype.h"
 #include "graph/op.h"
@@ -19,11 +20,12 @@ std::int64_t largest_chunk(const std::vector<Chunk>& chunks, GroupId group) {
 void fill_buckets(Blueprint& blueprint, SegmentId segment) {
   const Graph& graph = blueprint.graph;
   const Segment& range = blueprint.plan.segments[segment.value];
+  const std::size_t groups = blueprint.packed_room.size();
   bool open = false;
   for (NodeId id = range.first; id <= range.last; ++id.value) {
     const Node& node = graph.node(id);
     if (node.parameters.empty()) continue;
-    if (!open) blueprint.buckets.push_back({segment, {}, 0, 0});
+    if (!open) blueprint.buckets.push_back({segment, {}, 0, std::vector<std::size_t>(groups)});
     Bucket& bucket = blueprint.buckets.back();
     bucket.nodes.push_back(id);
     for (const ParameterId parameter : node.parameters) {
@@ -33,8 +35,10 @@ void fill_buckets(Blueprint& blueprint, SegmentId segment) {
       bucket.bytes += align_up(
           static_cast<std::size_t>(graph.parameter(parameter).shape.elements()) * sizeof(float));
     }
-    blueprint.packed_offset[id.value] = bucket.packed_bytes;
-    bucket.packed_bytes += align_up(packed_bytes(graph, node));
+    for (std::size_t g = 0; g < groups; ++g) {
+      blueprint.packed_offset[g][id.value] = bucket.packed_bytes[g];
+      bucket.packed_bytes[g] += align_up(blueprint.packed_room[g][id.value]);
+    }
     open = bucket.bytes < static_cast<std::size_t>(blueprint.plan.bucket_bytes);
   }
 }
@@ -62,50 +66,74 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
 
 }  // namespace
 
-std::size_t packed_bytes(const Graph& graph, const Node& node) {
-  if (node.op->name != "conv") return 0;
+std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup& group,
+                         Precision precision) {
+  const bool conv = node.op->name == "conv";
+  if (!conv && node.op->name != "dense") return 0;
   const Shape& weight = graph.parameter(node.parameters.front()).shape;
-  const std::size_t one = padded_channels(weight[0]) * padded_channels(weight[1]) *
-                          static_cast<std::size_t>(weight[2] * weight[3]) * sizeof(float);
-  return 2 * align_up(one) + padded_channels(weight[0]) * sizeof(float);
+  const auto pixels = static_cast<std::size_t>(conv ? weight[2] * weight[3] : 1);
+  const std::size_t padded = padded_channels(weight[0]) * padded_channels(weight[1]) * pixels;
+  if (group.kind == DeviceKind::cpu)
+    return conv ? 2 * align_up(padded * sizeof(float)) + padded_channels(weight[0]) * sizeof(float)
+                : 0;
+  if (precision == Precision::bf16) return align_up(padded * dtype_bytes(Dtype::bf16));
+  return conv && group.layout == Layout::nhwc ? align_up(padded * sizeof(float)) : 0;
 }
 
 bool Blueprint::whole_chunks() const {
   return plan.gather_phases && segments.size() == 1 && segments[0].train.meetings.empty();
 }
 
-bool Blueprint::first_in_lane(const Chunk& chunk) const {
-  return std::ranges::find(chunks, chunk.lane, &Chunk::lane)->id == chunk.id;
+bool Blueprint::begins_slot(const Chunk& chunk) const {
+  return std::ranges::find(chunks, chunk.slot, &Chunk::slot)->id == chunk.id;
 }
 
-std::size_t Blueprint::arena_of(const Chunk& chunk, Pass pass) const {
-  const bool shared = pass == Pass::evaluate || whole_chunks();
-  return shared ? static_cast<std::size_t>(chunk.lane) : chunk.id.value;
+ChunkId Blueprint::arena_of(const Chunk& chunk, Pass pass) const {
+  return pass == Pass::evaluate || whole_chunks() ? chunk.lane_first : chunk.id;
 }
 
-Blueprint make_blueprint(const Graph& graph, const Plan& plan, Dtype sample_dtype, bool training) {
-  Blueprint blueprint{.graph = graph,
-                      .plan = plan,
-                      .chunks = chunks_of(plan),
-                      .layouts = {},
-                      .flow = GradientFlow(graph),
-                      .segments = std::vector<SegmentPlace>(plan.segments.size()),
-                      .segment_of = std::vector<SegmentId>(graph.nodes().size()),
-                      .buckets = {},
-                      .bucket_of = std::vector<BucketId>(graph.parameters().size()),
-                      .parameter_offset = std::vector<std::size_t>(graph.parameters().size()),
-                      .packed_offset = std::vector<std::size_t>(graph.nodes().size()),
-                      .state_offset = std::vector<std::size_t>(graph.states().size()),
-                      .statistics_offset = std::vector<std::size_t>(graph.nodes().size()),
-                      .partials_offset = std::vector<std::size_t>(graph.nodes().size())};
+GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
+  if (plan.reduction != Reduction::slots) return owner;
+  return std::ranges::find(chunks, static_cast<int>(slot), &Chunk::slot)->group;
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training) {
   const auto groups = groups_of(plan);
-  std::int64_t largest = 0;
+  const std::size_t nodes = graph.nodes().size();
+  Blueprint blueprint{
+      .graph = graph,
+      .plan = plan,
+      .chunks = chunks_of(plan),
+      .owner = {},
+      .forms = {},
+      .flow = GradientFlow(graph),
+      .segments = std::vector<SegmentPlace>(plan.segments.size()),
+      .segment_of = std::vector<SegmentId>(nodes),
+      .buckets = {},
+      .bucket_of = std::vector<BucketId>(graph.parameters().size()),
+      .parameter_offset = std::vector<std::size_t>(graph.parameters().size()),
+      .packed_room = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
+      .packed_offset = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
+      .state_offset = std::vector<std::size_t>(graph.states().size()),
+      .statistics_offset = std::vector<std::size_t>(nodes),
+      .partials_offset = std::vector<std::size_t>(nodes)};
+  std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
-    blueprint.layouts.push_back(value_layouts(graph, groups[g]->layout));
+    blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
     largest = std::max(largest, largest_chunk(blueprint.chunks, GroupId{g}));
+    const std::int64_t share =
+        std::accumulate(groups[g]->chunks.begin(), groups[g]->chunks.end(), std::int64_t{0});
+    if (share > largest_share) {
+      largest_share = share;
+      blueprint.owner = GroupId{g};
+    }
+    for (const Node& node : graph.nodes())
+      blueprint.packed_room[g][node.id.value] =
+          packed_bytes(graph, node, *groups[g], numbers.precision);
   }
   blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
-                           dtype_bytes(sample_dtype);
+                           dtype_bytes(numbers.samples);
   blueprint.labels_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
 
   for (std::uint32_t s = 0; s < plan.segments.size(); ++s) {
@@ -116,7 +144,7 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, Dtype sample_dtyp
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
       const std::int64_t capacity = largest_chunk(blueprint.chunks, GroupId{g});
       const auto arena = [&](Pass pass, const Program& program) {
-        return plan_arena(graph, first, last, pass, program, blueprint.layouts[g], capacity);
+        return plan_arena(graph, first, last, pass, program, blueprint.forms[g], capacity);
       };
       place.evaluate_arena.push_back(arena(Pass::evaluate, place.evaluate));
       if (training) place.train_arena.push_back(arena(Pass::train, place.train));

@@ -15,8 +15,8 @@ namespace regatta {
 struct Bucket {
   SegmentId segment;
   std::vector<NodeId> nodes;
-  std::size_t bytes = 0;         // of the parameters, each aligned
-  std::size_t packed_bytes = 0;  // of the form the group's kernels read
+  std::size_t bytes = 0;                  // of the parameters, each aligned
+  std::vector<std::size_t> packed_bytes;  // by group: of the form its kernels read
 };
 
 struct SegmentPlace {
@@ -40,14 +40,16 @@ struct Blueprint {
   Graph graph;
   Plan plan;
   std::vector<Chunk> chunks;
-  std::vector<std::vector<Layout>> layouts;  // by group, then node
+  GroupId owner;                               // keeps parameters and takes the steps
+  std::vector<std::vector<ValueForm>> forms;   // by group, then node
   GradientFlow flow;
   std::vector<SegmentPlace> segments;
   std::vector<SegmentId> segment_of;  // by node
   std::vector<Bucket> buckets;
   std::vector<BucketId> bucket_of;              // by parameter
   std::vector<std::size_t> parameter_offset;    // by parameter, bytes inside its bucket
-  std::vector<std::size_t> packed_offset;       // by node, bytes inside its bucket
+  // By group, then node: room for its packed parameters, and where in the bucket.
+  std::vector<std::vector<std::size_t>> packed_room, packed_offset;
   std::vector<std::size_t> state_offset;        // by state, bytes inside its segment's state
   std::vector<std::size_t> statistics_offset;   // by node, bytes inside its segment's statistics
   std::vector<std::size_t> partials_offset;     // by node, bytes inside its segment's partials
@@ -60,11 +62,21 @@ struct Blueprint {
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
   bool whole_chunks_forward() const { return plan.gather_phases && segments.size() == 1; }
   // Of the chunks that add into one gradient slot, the one that begins it.
-  bool first_in_lane(const Chunk& chunk) const;
-  std::size_t arena_of(const Chunk& chunk, Pass pass) const;
+  bool begins_slot(const Chunk& chunk) const;
+  // The chunk whose arena this chunk uses.
+  ChunkId arena_of(const Chunk& chunk, Pass pass) const;
+  GroupId group_of_slot(std::uint32_t slot) const;
+  const DeviceGroup& group(GroupId id) const { return *groups_of(plan)[id.value]; }
 };
 
-Blueprint make_blueprint(const Graph& graph, const Plan& plan, Dtype sample_dtype, bool training);
+// What the recipe says of numbers in memory.
+struct Numbers {
+  Dtype samples = Dtype::u8;
+  Precision precision = Precision::fp32;
+};
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training);
 
 // How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
 // batch is shared out in the plan's proportions; a chunk may get none.
@@ -73,8 +85,10 @@ struct ChunkSpan {
 };
 std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live);
 
-// Room for a node's parameters in the form its kernels read: forward and backward copies of a
-// convolution's weights, channels padded to whole blocks.
-std::size_t packed_bytes(const Graph& graph, const Node& node);
+// Room for a node's parameters in the form its group's kernels read: on CPUs forward and backward
+// copies of a convolution's weights with channels padded to whole blocks, and its bias; on GPUs
+// weights in the group's layout and precision, where they differ from the parameters.
+std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup& group,
+                         Precision precision);
 
 }  // namespace regatta

@@ -24,10 +24,10 @@ class Lowering {
 
   TaskList run() {
     const bool one_task = blueprint_.plan.gather_phases && blueprint_.segments.size() == 1 &&
-                          !blueprint_.cut();
+                          !blueprint_.cut() && on_cpu(GroupId{0});
     switch (list_.job) {
       case Job::prepare:
-        for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b});
+        for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b}, false);
         break;
       case Job::train:
         joined_ = one_task;
@@ -92,16 +92,13 @@ class Lowering {
                   value_bytes(chunk, node));
   }
   std::size_t value_bytes(const Chunk& chunk, NodeId node) const {
-    const Layout layout = blueprint_.layouts[chunk.group.value][node.value];
-    return static_cast<std::size_t>(padded_elements(graph_.node(node).shape, layout) *
-                                    chunk.capacity) *
-           sizeof(float);
+    return blueprint_.forms[chunk.group.value][node.value].bytes(chunk.capacity);
   }
   std::uint32_t parameters(BucketId b) {
     return buffer(BufferKind::parameters, b.value, 0, blueprint_.buckets[b.value].bytes);
   }
-  std::uint32_t gradient(BucketId b, int lane) {
-    return buffer(BufferKind::gradient, b.value, static_cast<std::uint32_t>(lane),
+  std::uint32_t gradient(BucketId b, int slot) {
+    return buffer(BufferKind::gradient, b.value, static_cast<std::uint32_t>(slot),
                   blueprint_.buckets[b.value].bytes);
   }
   std::uint32_t segment_buffer(BufferKind kind, SegmentId s, std::size_t bytes,
@@ -110,7 +107,7 @@ class Lowering {
   }
 
   void touch_packed(Task& task, BucketId b, GroupId group, Mode mode) {
-    const std::size_t bytes = blueprint_.buckets[b.value].packed_bytes;
+    const std::size_t bytes = blueprint_.buckets[b.value].packed_bytes[group.value];
     if (bytes > 0)
       touch(task, buffer(BufferKind::packed, b.value, group.value, bytes), mode);
   }
@@ -120,21 +117,22 @@ class Lowering {
     if (!place.train_arena.empty())
       bytes = std::max(bytes, place.train_arena[chunk.group.value].bytes);
     if (bytes == 0) return;
-    const auto number = static_cast<std::uint32_t>(blueprint_.arena_of(chunk, pass_));
-    touch(task, segment_buffer(BufferKind::arena, s, bytes, number),
+    const ChunkId holder = blueprint_.arena_of(chunk, pass_);
+    touch(task, segment_buffer(BufferKind::arena, s, bytes, holder.value),
           begins ? Mode::write : Mode::read_write);
   }
 
   // --- phases
 
   void loads() {
-    if (load_with_forward()) return;
-    for (const Chunk& chunk : blueprint_.chunks) load(chunk, false);
+    for (const Chunk& chunk : blueprint_.chunks)
+      if (!load_with_forward(chunk)) load(chunk);
   }
 
-  void load(const Chunk& chunk, bool join) {
-    Task& task = task_for(chunk.group, join);
-    task.actions.push_back({Phase::load, {}, 0, chunk.id, {}});
+  void load(const Chunk& chunk) {
+    Task& task = task_for(chunk.group, false);
+    task.on_host = true;
+    task.actions.push_back({.phase = Phase::load, .chunk = chunk.id});
     // Loading ahead must not hold up the step that is computing.
     if (task.actions.size() == 1) task.priority = -1;
     touch(task, samples(chunk), Mode::write);
@@ -148,15 +146,18 @@ class Lowering {
         for (const Chunk& chunk : blueprint_.chunks) {
           const bool last = s + 1 == blueprint_.segments.size() &&
                             part + 1 == program.forward.size();
-          if (load_with_forward()) {
-            load(chunk, false);
+          const bool loads = load_with_forward(chunk) && s == 0 && part == 0;
+          if (loads) {
+            load(chunk);
             list_.tasks.back().priority = 0;
           }
-          forward(segment, part, chunk, load_with_forward());
+          forward(segment, part, chunk, loads);
           if (!last) continue;
-          deliver(chunk);
-          if (pass_ == Pass::train && blueprint_.plan.gather_phases)
-            backward(segment, 0, chunk, true);
+          // Delivering happens on the host: a CPU task takes it along, a GPU task cannot.
+          const bool gather = blueprint_.plan.gather_phases;
+          if (on_cpu(chunk.group)) deliver(chunk, gather);
+          if (pass_ == Pass::train && gather) backward(segment, 0, chunk, true);
+          if (!on_cpu(chunk.group)) deliver(chunk, false);
         }
         if (part + 1 < program.forward.size()) meet(segment, part, Phase::combine);
       }
@@ -182,7 +183,7 @@ class Lowering {
   void forward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
     const Part& steps = program_of_segment(s).forward[part];
     Task& task = task_for(chunk.group, join);
-    task.actions.push_back({Phase::forward, s, part, chunk.id, {}});
+    task.actions.push_back({.phase = Phase::forward, .segment = s, .part = part, .chunk = chunk.id});
     touch_arena(task, s, chunk, part == 0);
     const std::vector<bool> border_here = borders(s);
     for (const Instruction& step : steps) {
@@ -203,7 +204,8 @@ class Lowering {
   void backward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
     const Part& steps = program_of_segment(s).backward[part];
     Task& task = task_for(chunk.group, join);
-    task.actions.push_back({Phase::backward, s, part, chunk.id, {}});
+    task.actions.push_back(
+        {.phase = Phase::backward, .segment = s, .part = part, .chunk = chunk.id});
     touch_arena(task, s, chunk, false);
     const std::vector<bool> border_here = borders(s);
     for (const Instruction& step : steps) {
@@ -238,7 +240,7 @@ class Lowering {
       touch(task, gradient(b, 0), Mode::reduce);
       return;
     }
-    const std::uint32_t slot = gradient(b, chunk.lane);
+    const std::uint32_t slot = gradient(b, chunk.slot);
     touch(task, slot, written_.insert(slot).second ? Mode::write : Mode::read_write);
   }
 
@@ -283,8 +285,8 @@ class Lowering {
 
   void meet(SegmentId s, std::uint32_t part, Phase phase) {
     const SegmentPlace& place = blueprint_.segments[s.value];
-    Task& task = task_for(GroupId{0}, false);
-    task.actions.push_back({phase, s, part, {}, {}});
+    Task& task = task_for(blueprint_.owner, false);
+    task.actions.push_back({.phase = phase, .segment = s, .part = part});
     task.priority = 1;
     for (const Chunk& chunk : blueprint_.chunks)
       touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
@@ -295,9 +297,10 @@ class Lowering {
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
   }
 
-  void deliver(const Chunk& chunk) {
-    Task& task = task_for(chunk.group, blueprint_.plan.gather_phases);
-    task.actions.push_back({Phase::deliver, {}, 0, chunk.id, {}});
+  void deliver(const Chunk& chunk, bool join) {
+    Task& task = task_for(chunk.group, join);
+    if (task.actions.empty()) task.on_host = true;
+    task.actions.push_back({.phase = Phase::deliver, .chunk = chunk.id});
     touch(task, border(chunk, graph_.loss()), Mode::read);
     if (pass_ == Pass::evaluate) touch(task, border(chunk, graph_.logits()), Mode::read);
   }
@@ -305,13 +308,13 @@ class Lowering {
   void update(BucketId b) {
     const Bucket& bucket = blueprint_.buckets[b.value];
     const bool gather = blueprint_.plan.gather_phases;
-    const int lanes = lanes_of(blueprint_.plan);
-    if (blueprint_.plan.reduction == Reduction::slots && lanes > 1) {
-      Task& task = task_for(GroupId{0}, false);
-      task.actions.push_back({Phase::reduce, bucket.segment, 0, {}, b});
+    const int slots = gradient_slots(blueprint_.plan);
+    if (slots > 1) {
+      Task& task = task_for(blueprint_.owner, false);
+      task.actions.push_back({.phase = Phase::reduce, .segment = bucket.segment, .bucket = b});
       task.priority = 1;
       touch(task, gradient(b, 0), Mode::read_write);
-      for (int lane = 1; lane < lanes; ++lane) touch(task, gradient(b, lane), Mode::read);
+      for (int slot = 1; slot < slots; ++slot) touch(task, gradient(b, slot), Mode::read);
       step(b, gather);
     } else {
       step(b, false);
@@ -321,28 +324,37 @@ class Lowering {
 
   void step(BucketId b, bool join) {
     const Bucket& bucket = blueprint_.buckets[b.value];
-    Task& task = task_for(GroupId{0}, join);
-    task.actions.push_back({Phase::update, bucket.segment, 0, {}, b});
+    Task& task = task_for(blueprint_.owner, join);
+    task.actions.push_back({.phase = Phase::update, .segment = bucket.segment, .bucket = b});
     task.priority = 1;
     touch(task, gradient(b, 0), Mode::read);
     touch(task, parameters(b), Mode::read_write);
     touch(task, buffer(BufferKind::momentum, b.value, 0, bucket.bytes), Mode::read_write);
   }
 
-  void pack(BucketId b, bool join = false) {
+  // Every group lays the parameters out for itself; the owner may do so with the step.
+  void pack(BucketId b, bool join_step) {
     const Bucket& bucket = blueprint_.buckets[b.value];
-    if (bucket.packed_bytes == 0) return;
-    Task& task = task_for(GroupId{0}, join);
-    task.actions.push_back({Phase::pack, bucket.segment, 0, {}, b});
-    task.priority = 1;
-    touch(task, parameters(b), Mode::read);
-    touch_packed(task, b, GroupId{0}, Mode::write);
+    const auto pack_for = [&](GroupId group, bool join) {
+      if (bucket.packed_bytes[group.value] == 0) return;
+      Task& task = task_for(group, join);
+      task.actions.push_back(
+          {.phase = Phase::pack, .segment = bucket.segment, .bucket = b, .group = group});
+      task.priority = 1;
+      touch(task, parameters(b), Mode::read);
+      touch_packed(task, b, group, Mode::write);
+    };
+    pack_for(blueprint_.owner, join_step);
+    for (std::uint32_t g = 0; g < bucket.packed_bytes.size(); ++g)
+      if (GroupId{g} != blueprint_.owner) pack_for(GroupId{g}, false);
   }
 
   // --- facts
 
-  bool load_with_forward() const {
-    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() && !joined_;
+  bool on_cpu(GroupId group) const { return blueprint_.group(group).kind == DeviceKind::cpu; }
+  bool load_with_forward(const Chunk& chunk) const {
+    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() && !joined_ &&
+           on_cpu(chunk.group);
   }
   const Program& program_of_segment(SegmentId s) const {
     const SegmentPlace& place = blueprint_.segments[s.value];

@@ -46,6 +46,17 @@ std::size_t place(std::vector<Tensor>& tensors) {
 
 }  // namespace
 
+std::vector<ValueForm> value_forms(const Graph& graph, Layout layout, Precision precision) {
+  const std::vector<Layout> layouts = value_layouts(graph, layout);
+  const std::vector<Dtype> dtypes = value_dtypes(graph, precision);
+  std::vector<ValueForm> forms;
+  for (const Node& node : graph.nodes()) {
+    const Layout mine = layouts[node.id.value];
+    forms.push_back({mine, dtypes[node.id.value], padded_elements(node.shape, mine)});
+  }
+  return forms;
+}
+
 std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass) {
   std::vector<bool> border(graph.nodes().size());
   for (NodeId id = first; id <= last; ++id.value)
@@ -56,7 +67,7 @@ std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, P
 }
 
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
-                    const Program& program, const std::vector<Layout>& layouts,
+                    const Program& program, const std::vector<ValueForm>& forms,
                     std::int64_t capacity) {
   const std::size_t nodes = graph.nodes().size();
   ArenaMap map;
@@ -106,13 +117,13 @@ ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
   };
   for (NodeId id = first; id <= last; ++id.value) {
     const Node& node = graph.node(id);
-    const std::int64_t elements = padded_elements(node.shape, layouts[id.value]) * capacity;
-    const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+    const ValueForm& form = forms[id.value];
+    const std::size_t bytes = form.bytes(capacity);
     take(values[id.value], map.values[id.value], bytes);
     take(gradients[id.value], map.gradients[id.value], bytes);
     if (node.op->stash_bytes && !program.backward.empty())
       take(stashes[id.value], map.stashes[id.value],
-           static_cast<std::size_t>(node.op->stash_bytes(node, elements)));
+           static_cast<std::size_t>(node.op->stash_bytes(node, form.elements * capacity)));
   }
   map.bytes = place(tensors);
   return map;

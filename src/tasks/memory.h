@@ -9,6 +9,20 @@
 
 namespace regatta {
 
+// How one sample of a node's value lies in memory.
+struct ValueForm {
+  Layout layout = Layout::nchw;
+  Dtype dtype = Dtype::f32;
+  std::int64_t elements = 0;  // padding included
+
+  std::size_t bytes(std::int64_t samples) const {
+    return static_cast<std::size_t>(elements * samples) * dtype_bytes(dtype);
+  }
+};
+
+// By node, for a device group that computes in `layout`.
+std::vector<ValueForm> value_forms(const Graph& graph, Layout layout, Precision precision);
+
 // Where the inside of a segment lies in its arena, at one capacity. Tensors whose lives do not
 // overlap share bytes.
 struct ArenaMap {
@@ -23,7 +37,7 @@ struct ArenaMap {
 std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass);
 
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
-                    const Program& program, const std::vector<Layout>& layouts,
+                    const Program& program, const std::vector<ValueForm>& forms,
                     std::int64_t capacity);
 
 // Every tensor starts on a cache line.

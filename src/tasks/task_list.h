@@ -26,13 +26,13 @@ enum class BufferKind {
   samples,          // (chunk) stored samples, then labels
   border,           // (chunk, node) a value that another segment or the host reads
   border_gradient,  // (chunk, node)
-  arena,            // (segment, arena number) the inside of a segment
+  arena,            // (segment, chunk) the inside of a segment
   partials,         // (segment, chunk) a chunk's own sums at meeting points
   statistics,       // (segment) merged sums
   state,            // (segment) running statistics
   parameters,       // (bucket)
   momentum,         // (bucket)
-  gradient,         // (bucket, lane)
+  gradient,         // (bucket, slot)
   packed,           // (bucket, group)
 };
 
@@ -57,12 +57,15 @@ struct Action {
   std::uint32_t part = 0;
   ChunkId chunk;
   BucketId bucket;
+  GroupId group;  // of packing
 };
 
 struct Task {
   std::vector<Action> actions;
   std::vector<Access> accesses;  // each buffer once
+  // Where it runs: a device of this group, or for loading and delivering any CPU worker.
   GroupId group;
+  bool on_host = false;
   double flops = 0;  // for a full batch
   int priority = 0;
 };

@@ -58,7 +58,7 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
-  return {recipe.sample_dtype, recipe.normalisation, training};
+  return {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, training};
 }
 
 TrainJob make_job(const JobOptions& options) {

@@ -46,9 +46,7 @@ class Loop {
       const std::int64_t position = step % per_epoch_;
       if (position == 0 || step == goal_.first_step) begin_epoch(step / per_epoch_);
       StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
-      input.learning_rate = recipe_.sgd.learning_rate;
-      input.momentum = recipe_.sgd.momentum;
-      input.weight_decay = recipe_.sgd.weight_decay;
+      input.sgd = recipe_.sgd;
       while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
         collect();
       flying_.push_back({step + 1, executor_.submit(Job::train, std::move(input))});

@@ -15,14 +15,14 @@ namespace regatta {
 namespace {
 
 ExecOptions float_samples(std::size_t channels) {
-  return {Dtype::f32, {1.0f, std::vector<float>(channels, 0.0f), std::vector<float>(channels, 1.0f)},
+  return {{.samples = Dtype::f32}, {1.0f, std::vector<float>(channels, 0.0f), std::vector<float>(channels, 1.0f)},
           true};
 }
 
 StepInput zeros_of(std::int64_t samples, std::size_t bytes) {
   StepInput input;
   input.samples = samples;
-  input.learning_rate = 0.01;
+  input.sgd = {0.01, 0, 0};
   input.load = [bytes](std::int64_t, std::int64_t count, std::byte* data, std::int32_t* labels) {
     std::fill_n(data, static_cast<std::size_t>(count) * bytes, std::byte{0});
     std::fill_n(labels, count, 0);

@@ -23,7 +23,7 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
                     const ReferenceSgd& sgd, int steps) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
   Executor executor(graph, plan,
-                    {.sample_dtype = Dtype::f32,
+                    {.numbers = {.samples = Dtype::f32},
                      .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
                                        std::vector<float>(channels, 1.0f)},
                      .training = true});
@@ -35,9 +35,7 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
 
   StepInput step;
   step.samples = static_cast<std::int64_t>(input.labels.size());
-  step.learning_rate = sgd.learning_rate;
-  step.momentum = sgd.momentum;
-  step.weight_decay = sgd.weight_decay;
+  step.sgd = {sgd.learning_rate, sgd.momentum, sgd.weight_decay};
   const std::size_t elements = input.images.size() / input.labels.size();
   step.load = [&](std::int64_t first, std::int64_t count, std::byte* samples,
                   std::int32_t* labels) {

@@ -12,7 +12,7 @@ namespace {
 
 TaskList lowered(const Graph& graph, std::int64_t batch, const PlanOptions& options,
                  Job job = Job::train) {
-  return lower(make_blueprint(graph, plan_for(graph, batch, options), Dtype::u8, true), job);
+  return lower(make_blueprint(graph, plan_for(graph, batch, options), {}, true), job);
 }
 
 std::size_t count(const TaskList& list, Phase phase) {
@@ -84,15 +84,16 @@ TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
 TEST(Arena, TensorsAliveTogetherNeverOverlap) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const NodeId first = graph.input(), last = graph.loss();
-  const std::vector<Layout> layouts = value_layouts(graph, Layout::blocked16);
+  const std::vector<ValueForm> forms =
+      value_forms(graph, Layout::blocked16, Precision::fp32);
   for (const bool cut : {false, true}) {
     const Program program = program_of(graph, first, last, Pass::train, cut);
-    const ArenaMap map = plan_arena(graph, first, last, Pass::train, program, layouts, 5);
+    const ArenaMap map = plan_arena(graph, first, last, Pass::train, program, forms, 5);
     // Replays the program, writing each tensor's own mark over its bytes: a tensor that is read
     // later must still carry its mark.
     std::vector<std::uint32_t> memory(map.bytes / 64);
     const auto bytes = [&](NodeId id) {
-      return padded_elements(graph.node(id).shape, layouts[id.value]) * 5 * 4;
+      return static_cast<std::int64_t>(forms[id.value].bytes(5));
     };
     const auto lines = [&](std::size_t offset, std::int64_t size) {
       return std::span(memory).subspan(offset / 64, static_cast<std::size_t>(size + 63) / 64);
@@ -134,7 +135,7 @@ TEST(Arena, TensorsAliveTogetherNeverOverlap) {
 }
 
 TEST(ShareOut, AShortBatchIsSharedInThePlansProportions) {
-  const std::vector<Chunk> chunks{{ChunkId{0}, {}, 8, 0}, {ChunkId{1}, {}, 4, 1}};
+  const std::vector<Chunk> chunks{{ChunkId{0}, {}, 8, 0, {}}, {ChunkId{1}, {}, 4, 1, {}}};
   const auto spans = share_out(chunks, 6);
   EXPECT_EQ(spans[0].count, 4);
   EXPECT_EQ(spans[1].first, 4);

@@ -1,6 +1,6 @@
-// Runs instructions on one CUDA stream with cuDNN, cuBLASLt and our own kernels. Everything here but
-// prepare() only enqueues, so a list of instructions can be captured into a CUDA graph. This header
-// needs no CUDA header, so that any file may include it.
+// Runs instructions on one CUDA stream with cuDNN, cuBLASLt and our own kernels. Everything here
+// but prepare() only enqueues, so a list of instructions can be captured into a CUDA graph. This
+// header needs no CUDA header, so that any file may include it.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,11 @@
 #include "base/dtype.h"
 #include "base/precision.h"
 
+struct CUstream_st;
+
 namespace regatta::cuda {
 
-using Stream = struct CUstream_st*;
+using Stream = CUstream_st*;  // cudaStream_t
 
 // A driver and a device are there.
 bool available() noexcept;
@@ -25,10 +27,6 @@ struct MemoryInfo {
 };
 MemoryInfo memory_info();
 
-// The type of a node's value and of its gradient in memory. In bf16 the logits and the loss stay
-// fp32: differences between logits are what the loss is made of.
-Dtype value_dtype(const Graph& graph, NodeId node, Precision precision);
-
 // Room for a node's weights as its kernels read them; 0 where they read the parameters themselves.
 std::size_t packed_bytes(const Graph& graph, const Node& node, Layout layout, Precision precision);
 
@@ -36,7 +34,7 @@ struct Settings {
   Layout layout = Layout::nhwc;  // or nchw
   Precision precision = Precision::fp32;
   Dtype sample_dtype = Dtype::u8;
-  Normalisation normalisation;
+  Normalisation normalisation{};
 };
 
 // What all workers of a device share.
@@ -49,6 +47,7 @@ class Backend {
   const Graph& graph_;
   Settings settings_;
   std::vector<Layout> layouts_;  // by node
+  std::vector<Dtype> dtypes_;    // by node
   GradientFlow flow_;
 };
 

@@ -1,4 +1,5 @@
-// An image seen as a vector, channel by channel: a copy of planes, a transposition of channels last.
+// An image seen as a vector, channel by channel: a copy of planes, a transposition of channels
+// last.
 #include "backends/cuda/each.cuh"
 
 namespace regatta::cuda {

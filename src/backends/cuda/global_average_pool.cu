@@ -1,5 +1,5 @@
-// The mean of each channel's pixels. Planes are images of one channel, so both layouts are samples x
-// pixels x channels here.
+// The mean of each channel's pixels. Planes are images of one channel, so both layouts are samples
+// x pixels x channels here.
 #include "backends/cuda/each.cuh"
 
 namespace regatta::cuda {

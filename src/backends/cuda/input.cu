@@ -44,7 +44,9 @@ class Input : public Kernel {
       rows[c] = by.scale / by.deviation[c];
       rows[channels + c] = -by.mean[c] / by.deviation[c];
     }
-    check(cudaMemcpy(table_.data(), rows.data(), table_.bytes(), cudaMemcpyHostToDevice));
+    check(cudaMemcpyAsync(table_.data(), rows.data(), table_.bytes(), cudaMemcpyHostToDevice,
+                          tools_.stream));
+    check(cudaStreamSynchronize(tools_.stream));
   }
 
   void run(Work, const Operands& o) override {
@@ -60,11 +62,10 @@ class Input : public Kernel {
   template <class Stored, class T>
   void launch(const Operands& o) const {
     const auto* factors = reinterpret_cast<const float*>(table_.data());
-    for_each_index(
-        tools_, count_,
-        Normalise<Stored, T>{reinterpret_cast<const Stored*>(o.samples),
-                             reinterpret_cast<T*>(o.output), factors, factors + channels_, pixels_,
-                             channels_, channels_last_});
+    for_each_index(tools_, count_,
+                   Normalise<Stored, T>{reinterpret_cast<const Stored*>(o.samples),
+                                        reinterpret_cast<T*>(o.output), factors,
+                                        factors + channels_, pixels_, channels_, channels_last_});
   }
 
   const Tools& tools_;

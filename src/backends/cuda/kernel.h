@@ -18,8 +18,8 @@ struct Tools {
   cudaStream_t stream = nullptr;
   cudnnHandle_t cudnn = nullptr;
   cublasLtHandle_t cublas = nullptr;
-  int processors = 1;           // multiprocessors of the device
-  ConvPlans* plans = nullptr;   // shared by convolutions of one shape
+  int processors = 1;              // multiprocessors of the device
+  ConvPlans* plans = nullptr;      // shared by convolutions of one shape
   std::byte* workspace = nullptr;  // at least what the kernel that runs has asked for
 };
 
@@ -38,15 +38,14 @@ struct Site {
   const Node& node;
   const Settings& settings;
   const std::vector<Layout>& layouts;  // by node
+  const std::vector<Dtype>& dtypes;    // by node
   const GradientFlow& flow;
   const Tools& tools;
   std::int64_t n = 0;
 
   const Node& input(std::size_t i) const { return graph.node(node.inputs[i]); }
-  Dtype dtype() const { return value_dtype(graph, node.id, settings.precision); }
-  Dtype input_dtype(std::size_t i) const {
-    return value_dtype(graph, node.inputs[i], settings.precision);
-  }
+  Dtype dtype() const { return dtypes[node.id.value]; }
+  Dtype input_dtype(std::size_t i) const { return dtypes[node.inputs[i].value]; }
   Layout layout() const { return layouts[node.id.value]; }
   Layout input_layout(std::size_t i) const { return layouts[node.inputs[i].value]; }
   std::int64_t values() const { return n * node.shape.elements(); }  // no layout here pads

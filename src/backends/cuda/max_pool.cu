@@ -43,8 +43,8 @@ struct Pool {
       for (int s = 0; s < g.kernel_w; ++s) {
         const int x = at.column * g.stride_w - g.pad_w + s;
         if (x < 0 || x >= g.width) continue;
-        const auto seen = load<V>(
-            input + ((at.sample * g.height + y) * g.width + x) * g.channels + at.channel);
+        const auto seen =
+            load<V>(input + ((at.sample * g.height + y) * g.width + x) * g.channels + at.channel);
         const auto tap = static_cast<Tap>(r * g.kernel_w + s);
         for (int v = 0; v < V; ++v)
           if (first || to_float(seen.values[v]) > to_float(best.values[v])) {
@@ -104,12 +104,17 @@ class MaxPool : public Kernel {
     const bool planes = site.layout() == Layout::nchw;
     samples_ = planes ? site.n * in.channels() : site.n;
     const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
-    geometry_ = {narrow(in.height()),           narrow(in.width()),
-                 narrow(out.height()),          narrow(out.width()),
+    geometry_ = {narrow(in.height()),
+                 narrow(in.width()),
+                 narrow(out.height()),
+                 narrow(out.width()),
                  planes ? 1 : narrow(in.channels()),
-                 narrow(window.kernel.height),  narrow(window.kernel.width),
-                 narrow(window.stride.height),  narrow(window.stride.width),
-                 narrow(window.padding.height), narrow(window.padding.width)};
+                 narrow(window.kernel.height),
+                 narrow(window.kernel.width),
+                 narrow(window.stride.height),
+                 narrow(window.stride.width),
+                 narrow(window.padding.height),
+                 narrow(window.padding.width)};
     byte_taps_ = site.node.op->stash_bytes(site.node, 1) == 1;
   }
 
@@ -136,10 +141,10 @@ class MaxPool : public Kernel {
     const Geometry& g = geometry_;
     const std::int64_t vectors = samples_ * (g.channels / V);
     if (work == Work::forward) {
-      for_each_index(tools_, vectors * g.out_height * g.out_width,
-                     Pool<T, Tap, V>{g, reinterpret_cast<const T*>(o.inputs[0]),
-                                     reinterpret_cast<T*>(o.output),
-                                     reinterpret_cast<Tap*>(o.stash)});
+      for_each_index(
+          tools_, vectors * g.out_height * g.out_width,
+          Pool<T, Tap, V>{g, reinterpret_cast<const T*>(o.inputs[0]),
+                          reinterpret_cast<T*>(o.output), reinterpret_cast<Tap*>(o.stash)});
     } else if (o.gradient_modes[0] != GradientMode::none) {
       for_each_index(tools_, vectors * g.height * g.width,
                      PoolGradient<T, Tap, V>{g, reinterpret_cast<const T*>(o.output_gradient),

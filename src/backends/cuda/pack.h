@@ -1,0 +1,35 @@
+// The form weights have for the kernels: the convolutions' in the layout of the values, channels
+// rounded up, both in the values' type.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/kernel.h"
+
+namespace regatta::cuda {
+
+// How a weight lies. Plain: outputs x inputs x taps in fp32. Packed: in `dtype`, and with channels
+// last outputs x taps x inputs, zeros around.
+struct WeightForm {
+  Dtype dtype = Dtype::f32;
+  bool channels_last = false;
+  std::int64_t outputs = 0, inputs = 0, taps = 1;
+  std::int64_t padded_outputs = 0, padded_inputs = 0;
+
+  // The plain weight already is what kernels read.
+  bool plain() const;
+  std::size_t packed_bytes() const;  // 0 where plain
+};
+
+// Of a convolution or a dense layer; nothing where the node has no such weight.
+WeightForm weight_form(const Graph& graph, const Node& node, Layout layout, Precision precision);
+
+// A packed gradient, in its own `dtype`, written or added to the plain one.
+void unpack_gradient(const Tools& tools, const WeightForm& form, const std::byte* packed,
+                     float* gradient, bool add);
+
+// Packs the weights of several nodes, as many as fit a kernel's arguments with one launch.
+void pack_weights(const Tools& tools, std::span<const WeightForm> forms,
+                  std::span<const PackItem> items);
+
+}  // namespace regatta::cuda

@@ -1,0 +1,101 @@
+#include "exec/buffers.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace regatta {
+
+RegisteredBuffer::RegisteredBuffer(std::size_t bytes, int node, bool pinned)
+    : bytes_(bytes), node_(node), pinned_(pinned) {
+  if (node == STARPU_MAIN_RAM) {
+    host_ = HostMemory(bytes);
+    if (pinned_) pinned_ = starpu_memory_pin(host_.data(), bytes) == 0;
+    starpu_variable_data_register(&handle_, STARPU_MAIN_RAM,
+                                  reinterpret_cast<std::uintptr_t>(host_.data()), bytes);
+    return;
+  }
+  device_ = starpu_malloc_on_node(static_cast<unsigned>(node), bytes);
+  if (device_ == 0)
+    throw InputError("out of GPU memory: a buffer of " + std::to_string(bytes >> 20) +
+                     " MiB cannot be had; a smaller --batch, or more --chunks for networks without "
+                     "batch norm, needs less");
+  starpu_variable_data_register(&handle_, node, device_, bytes);
+}
+
+RegisteredBuffer::~RegisteredBuffer() {
+  // Nobody reads the content any more, so nothing is copied home.
+  starpu_data_unregister_no_coherency(handle_);
+  if (device_) starpu_free_on_node(static_cast<unsigned>(node_), device_, bytes_);
+  if (pinned_) starpu_memory_unpin(host_.data(), bytes_);
+}
+
+HostView::HostView(const RegisteredBuffer& buffer, starpu_data_access_mode mode)
+    : handle_(buffer.handle()) {
+  starpu_data_acquire(handle_, mode);
+  data_ = reinterpret_cast<std::byte*>(starpu_variable_get_local_ptr(handle_));
+}
+
+HostView::~HostView() { starpu_data_release(handle_); }
+
+Buffers::Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes)
+    : blueprint_(blueprint),
+      memory_nodes_(std::move(memory_nodes)),
+      pinned_(std::ranges::any_of(memory_nodes_, [](int n) { return n != STARPU_MAIN_RAM; })) {}
+
+void Buffers::set_reduction(starpu_codelet* add, starpu_codelet* zero) {
+  add_ = add;
+  zero_ = zero;
+}
+
+int Buffers::home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const {
+  const auto node_of = [&](GroupId group) { return memory_nodes_[group.value]; };
+  const auto of_chunk = [&](std::uint32_t chunk) {
+    return node_of(blueprint_.chunks[chunk].group);
+  };
+  switch (kind) {
+    case BufferKind::samples:
+      return STARPU_MAIN_RAM;  // loaded there
+    case BufferKind::border:
+    case BufferKind::border_gradient:
+      return of_chunk(first);
+    case BufferKind::arena:
+      return of_chunk(second);
+    case BufferKind::partials:
+      return of_chunk(second);
+    case BufferKind::gradient:
+      return node_of(blueprint_.group_of_slot(second));
+    case BufferKind::packed:
+      return memory_nodes_[second];
+    case BufferKind::statistics:
+    case BufferKind::state:
+    case BufferKind::parameters:
+    case BufferKind::momentum:
+      return node_of(blueprint_.owner);
+  }
+  throw Error("unknown buffer kind");
+}
+
+const RegisteredBuffer& Buffers::get(BufferKind kind, std::uint32_t first, std::uint32_t second,
+                                     std::size_t bytes, std::size_t copy) {
+  auto& copies = buffers_[{kind, first, second}];
+  if (copies.size() <= copy) copies.resize(copy + 1);
+  if (!copies[copy]) {
+    const bool pinned = pinned_ && kind == BufferKind::samples;
+    copies[copy] =
+        std::make_unique<RegisteredBuffer>(bytes, home_of(kind, first, second), pinned);
+    if (kind == BufferKind::gradient && add_)
+      starpu_data_set_reduction_methods(copies[copy]->handle(), add_, zero_);
+  }
+  return *copies[copy];
+}
+
+std::size_t Buffers::bytes() const {
+  std::size_t total = 0;
+  for (const auto& [key, copies] : buffers_)
+    for (const auto& copy : copies) total += copy ? copy->bytes() : 0;
+  return total;
+}
+
+}  // namespace regatta

@@ -1,0 +1,24 @@
+#include "exec/submission.h"
+
+
+namespace regatta {
+
+void Submission::fail(std::exception_ptr cause) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(cause);
+  failed = true;
+}
+
+void Submission::task_finished() {
+  // Two counts, so that the time is there before anyone is woken.
+  if (unfinished.fetch_sub(1) == 1) result.finished = std::chrono::steady_clock::now();
+  if (remaining.fetch_sub(1) == 1) remaining.notify_all();
+}
+
+StepResult Submission::wait() {
+  for (std::size_t left = remaining; left != 0; left = remaining) remaining.wait(left);
+  if (error_) std::rethrow_exception(error_);
+  return std::move(result);
+}
+
+}  // namespace regatta

@@ -1,0 +1,41 @@
+// A task list on its way, and what it brings back.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "exec/executor.h"
+
+namespace regatta {
+
+// A task of a list on its way; lives as long as its submission.
+struct TaskRun {
+  Executor::Impl* executor = nullptr;
+  Submission* submission = nullptr;
+  const TaskList* list = nullptr;
+  const Task* task = nullptr;
+};
+
+struct Submission {
+  Job job = Job::train;
+  StepInput input;
+  std::vector<ChunkSpan> spans;
+  StepResult result;
+  std::vector<TaskRun> runs;
+  std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
+  std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on
+  std::atomic<bool> failed = false;
+
+  // The first failure counts; tasks after it do nothing.
+  void fail(std::exception_ptr cause);
+  void task_finished();
+  StepResult wait();  // throws what a task threw
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace regatta
