@@ -19,10 +19,13 @@ struct TrainFlags {
   JobOptions job;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
-  std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, scheduler;
+  std::string devices = "cpu", layout = "nhwc", precision = "fp32";
+  std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
+      scheduler;
 };
 
-std::vector<std::int64_t> parse_chunks(const std::string& text) {
+// "3" or "3,5"
+std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text) {
   std::vector<std::int64_t> sizes;
   std::size_t begin = 0;
   while (begin <= text.size()) {
@@ -30,8 +33,7 @@ std::vector<std::int64_t> parse_chunks(const std::string& text) {
     const std::string piece = text.substr(begin, end - begin);
     if (piece.empty() || piece.size() > 9 ||
         piece.find_first_not_of("0123456789") != std::string::npos)
-      throw InputError("--chunks " + text +
-                       ": use a number of equal chunks, or their sizes such as 3,5");
+      throw InputError(flag + " " + text + ": use whole numbers, such as 3 or 3,5");
     sizes.push_back(std::stoll(piece));
     begin = end + 1;
   }
@@ -73,6 +75,14 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--workers", job.workers, "CPU workers (default: the CPUs this process may use)")
       ->check(CLI::Range(1, 256));
   app.add_option("--chunks", flags.chunks, "cut the batch into N chunks, or into sizes such as 3,5");
+  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")->capture_default_str();
+  app.add_option("--shares", flags.shares,
+                 "samples of the batch for each of --devices, such as 8,56");
+  app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
+      ->check(CLI::IsMember({"nhwc", "nchw"}))
+      ->capture_default_str();
+  app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+      ->capture_default_str();
   app.add_option("--segments", job.plan.segments,
                  "gather operators: op, block, step or a number of segments");
   app.add_option("--reduction", flags.reduction, "how gradients come together: slots, redux, loop")
@@ -172,7 +182,8 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
           {"images_per_s", typical_throughput(console.steps())},
           {"peak_memory_bytes", peak_memory_bytes()},
           {"buffer_bytes", executor.buffer_bytes()},
-          {"tasks_per_step", executor.tasks_per_step()}};
+          {"tasks_per_step", executor.tasks_per_step()},
+          {"graph_captures", executor.graph_captures()}};
 }
 
 std::int64_t last_step_of(const TrainFlags& flags, const TrainJob& job) {
@@ -219,7 +230,11 @@ int run_train(std::span<const char* const> arguments) {
   options.shuffle = flags.shuffle == "on";
   options.plan.reduction = reduction_named(flags.reduction);
   if (flags.input) options.input = Shape::parse(*flags.input);
-  if (flags.chunks) options.plan.chunks = parse_chunks(*flags.chunks);
+  if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
+  if (flags.shares) options.plan.shares = parse_sizes("--shares", *flags.shares);
+  options.plan.devices = devices_named(flags.devices);
+  options.plan.gpu_layout = layout_named(flags.layout);
+  options.precision = precision_named(flags.precision);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
     options.plan.scheduler = wanted;
   if (flags.scheduler) options.plan.scheduler = *flags.scheduler;

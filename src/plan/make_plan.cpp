@@ -15,13 +15,59 @@ constexpr double assumed_flops_per_second = 20e9;
 constexpr double least_chunk_seconds = 200e-6;
 constexpr std::int64_t deterministic_chunks = 8;
 
-std::int64_t default_chunk_count(const Graph& graph, const Recipe& recipe,
+std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
                                  const PlanOptions& options) {
-  const double step_seconds =
-      step_flops(graph) * static_cast<double>(recipe.batch) / assumed_flops_per_second;
-  const auto worthwhile = static_cast<std::int64_t>(step_seconds / least_chunk_seconds);
+  const double seconds =
+      step_flops(graph) * static_cast<double>(samples) / assumed_flops_per_second;
+  const auto worthwhile = static_cast<std::int64_t>(seconds / least_chunk_seconds);
   const std::int64_t most = options.deterministic ? deterministic_chunks : options.workers;
-  return std::clamp<std::int64_t>(worthwhile, 1, std::min(most, recipe.batch));
+  return std::clamp<std::int64_t>(worthwhile, 1, std::min(most, samples));
+}
+
+std::vector<std::int64_t> chunks_for(const Graph& graph, std::int64_t samples,
+                                     const PlanOptions& options) {
+  if (!options.chunks)
+    return equal_chunks(samples, default_chunk_count(graph, samples, options));
+  if (options.chunks->size() > 1) return *options.chunks;
+  const std::int64_t count = options.chunks->front();
+  if (count < 1 || count > samples)
+    throw InputError("--chunks " + std::to_string(count) + ": use 1 to " +
+                     std::to_string(samples) + ", the samples to cut, or a list of sizes");
+  return equal_chunks(samples, count);
+}
+
+DeviceGroup cpu_group(const Graph& graph, std::int64_t share, const PlanOptions& options) {
+  DeviceGroup cpu;
+  cpu.layout = options.layout;
+  cpu.chunks = chunks_for(graph, share, options);
+  const int count = static_cast<int>(cpu.chunks.size());
+  // One chunk and one segment make a chain: a second worker would only disturb the first.
+  const bool chain = count == 1 && options.segments.value_or("step") == "step";
+  cpu.workers = chain ? 1 : options.workers;
+  cpu.lanes = options.deterministic
+                  ? static_cast<int>(std::min<std::int64_t>(count, deterministic_chunks))
+                  : std::min(count, cpu.workers);
+  return cpu;
+}
+
+DeviceGroup cuda_group(const Graph& graph, std::int64_t share, const PlanOptions& options) {
+  DeviceGroup gpu{.name = "cuda", .kind = DeviceKind::cuda, .workers = 1,
+                  .layout = options.gpu_layout, .chunks = {share}, .lanes = 1};
+  if (options.devices.size() == 1 && options.chunks)
+    gpu.chunks = chunks_for(graph, share, options);
+  return gpu;
+}
+
+std::vector<std::int64_t> shares_for(std::int64_t batch, const PlanOptions& options) {
+  if (options.devices.size() == 1) return {batch};
+  if (!options.shares)
+    throw InputError("several devices need --shares: samples of the batch of " +
+                     std::to_string(batch) + " for each of --devices, such as --shares " +
+                     std::to_string(batch / 8) + "," + std::to_string(batch - batch / 8));
+  if (options.shares->size() != options.devices.size())
+    throw InputError("--shares names " + std::to_string(options.shares->size()) +
+                     " numbers for " + std::to_string(options.devices.size()) + " devices");
+  return *options.shares;
 }
 
 }  // namespace
@@ -42,38 +88,37 @@ std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count) {
   return chunks;
 }
 
+std::vector<DeviceKind> devices_named(const std::string& text) {
+  if (text == "cpu") return {DeviceKind::cpu};
+  if (text == "cuda") return {DeviceKind::cuda};
+  if (text == "cpu,cuda") return {DeviceKind::cpu, DeviceKind::cuda};
+  if (text == "cuda,cpu") return {DeviceKind::cuda, DeviceKind::cpu};
+  throw InputError("--devices " + text + ": use cpu, cuda or cpu,cuda");
+}
+
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options) {
-  DeviceGroup cpu;
-  cpu.layout = options.layout;
-  if (options.chunks && options.chunks->size() == 1) {
-    const std::int64_t count = options.chunks->front();
-    if (count < 1 || count > recipe.batch)
-      throw InputError("--chunks " + std::to_string(count) + ": use 1 to " +
-                       std::to_string(recipe.batch) + ", the batch, or a list of sizes");
-    cpu.chunks = equal_chunks(recipe.batch, count);
-  } else if (options.chunks) {
-    cpu.chunks = *options.chunks;
-  } else {
-    cpu.chunks = equal_chunks(recipe.batch, default_chunk_count(graph, recipe, options));
-  }
-  const int count = static_cast<int>(cpu.chunks.size());
-  const std::string segments = options.segments.value_or("step");
-
-  // One chunk and one segment make a chain: a second worker would only disturb the first.
-  const bool chain = count == 1 && segments == "step";
-  cpu.workers = chain ? 1 : options.workers;
-  if (options.deterministic)
-    cpu.lanes = static_cast<int>(std::min<std::int64_t>(count, deterministic_chunks));
-  else
-    cpu.lanes = std::min(count, std::max(cpu.workers, 1));
-
   Plan plan;
   plan.recipe = recipe.fingerprint();
-  plan.nodes = {{"here", {cpu}}};
-  plan.segments = segments_named(graph, segments);
+  plan.segments = segments_named(graph, options.segments.value_or("step"));
   plan.reduction = options.reduction;
   plan.scheduler = options.scheduler;
   plan.deterministic = options.deterministic;
+
+  PlanNode node;
+  const std::vector<std::int64_t> shares = shares_for(recipe.batch, options);
+  bool cpu = false;
+  for (std::size_t i = 0; i < options.devices.size(); ++i) {
+    const bool this_cpu = options.devices[i] == DeviceKind::cpu;
+    cpu = cpu || this_cpu;
+    node.groups.push_back(this_cpu ? cpu_group(graph, shares[i], options)
+                                   : cuda_group(graph, shares[i], options));
+  }
+  // A GPU is fed by CPU workers of its own where no CPU group could do it.
+  if (!cpu) plan.loaders = std::clamp(options.workers - 1, 1, 4);
+  if (cpu && recipe.precision != Precision::fp32)
+    throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
+                     " is for GPUs: use --devices cuda");
+  plan.nodes = {node};
   return plan;
 }
 

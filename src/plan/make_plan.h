@@ -11,18 +11,26 @@ namespace regatta {
 
 struct PlanOptions {
   int workers = 1;
-  Layout layout = Layout::blocked16;          // of the CPU group
-  // Sizes; one number n means n equal chunks.
+  Layout layout = Layout::blocked16;  // of the CPU group
+  // Sizes; one number n means n equal chunks. With several devices it cuts the CPU's share.
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
   std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
   std::string scheduler = "lws";
   bool deterministic = false;
+
+  std::vector<DeviceKind> devices{DeviceKind::cpu};
+  std::optional<std::vector<std::int64_t>> shares = std::nullopt;  // samples, one per device
+  Layout gpu_layout = Layout::nhwc;
 };
 
-// One node with one CPU group. Chunks are large enough that scheduling stays small beside work, and
-// no more than there are workers; with `deterministic` the number of workers has no say in them.
+// One node. Chunks of CPUs are large enough that scheduling stays small beside work, and no more
+// than there are workers; with `deterministic` the number of workers has no say in them. A GPU takes
+// its share whole.
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
+
+// "cpu", "cuda" or "cpu,cuda".
+std::vector<DeviceKind> devices_named(const std::string& text);
 
 // `count` chunks of a batch, sizes as equal as whole samples allow.
 std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count);

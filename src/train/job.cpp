@@ -78,6 +78,7 @@ TrainJob make_job(const JobOptions& options) {
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   recipe.batch = options.batch;
   recipe.sgd = options.sgd;
+  recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
   require_fit(info, recipe.input, recipe.classes);

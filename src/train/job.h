@@ -22,6 +22,7 @@ struct JobOptions {
   std::optional<std::int64_t> classes;
   std::int64_t batch = 64;
   SgdSettings sgd;
+  Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use

@@ -47,7 +47,9 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
 
   ExecutedRun run;
   run.logits = executor.wait(executor.submit(Job::evaluate, step)).logits;
+  std::size_t captures = 0;
   for (int i = 0; i < steps; ++i) {
+    if (i == 6) captures = executor.graph_captures();
     const StepResult result = executor.wait(executor.submit(Job::train, step));
     run.losses.push_back(std::accumulate(result.losses.begin(), result.losses.end(), 0.0) /
                          static_cast<double>(result.losses.size()));
@@ -57,6 +59,7 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
     for (std::uint32_t s = 0; s < graph.states().size(); ++s)
       run.states.push_back(executor.state(StateId{s}));
   }
+  if (steps > 6) run.captures_after_warm_up = executor.graph_captures() - captures;
   for (std::uint32_t p = 0; p < graph.parameters().size(); ++p)
     run.parameters.push_back(executor.parameter(ParameterId{p}));
   return run;

@@ -16,6 +16,7 @@ struct ExecutedRun {
   Tensors<float> gradients;     // of step 1, by ParameterId
   Tensors<float> states;        // after step 1, by StateId
   Tensors<float> parameters;    // after the last step, by ParameterId
+  std::size_t captures_after_warm_up = 0;  // CUDA graphs made after the sixth step
 };
 
 // A plan for `batch` samples as the flags would make it.

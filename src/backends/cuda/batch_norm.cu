@@ -1,6 +1,6 @@
 // Batch norm with its residual and relu in the same pass. Memory is what it costs: forward reads
 // the input twice, backward reads input, gradient (and output, where there is a relu) twice.
-#include <vector>
+#include <string>
 
 #include "backends/cuda/batch_norm.h"
 #include "backends/cuda/channels.cuh"

@@ -65,20 +65,20 @@ inline std::size_t partial_sums(const ChannelView& view, int processors) {
   return static_cast<std::size_t>(4 * processors + 1) * 2 * static_cast<std::size_t>(view.channels);
 }
 
-// Calls body(at) for the rows of one thread: U rows' loads at a time, then what is left.
-template <int U, class Work, class Use>
-__device__ void walk_rows(const ChannelView& view, int channel, const Work& work, const Use& use) {
+// Calls use(loaded, at) for the rows of one thread: U rows' loads at a time, then what is left.
+template <int U, class Body, class Use>
+__device__ void walk_rows(const ChannelView& view, int channel, const Body& body, const Use& use) {
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
   std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   const auto at = [&](std::int64_t r) { return r * view.channels + channel; };
   for (; row + (U - 1) * step < view.rows(); row += U * step) {
-    typename Work::Loaded loaded[U];
+    typename Body::Loaded loaded[U];
 #pragma unroll
-    for (int u = 0; u < U; ++u) loaded[u] = work.load(at(row + u * step));
+    for (int u = 0; u < U; ++u) loaded[u] = body.load(at(row + u * step));
 #pragma unroll
     for (int u = 0; u < U; ++u) use(loaded[u], at(row + u * step));
   }
-  for (; row < view.rows(); row += step) use(work.load(at(row)), at(row));
+  for (; row < view.rows(); row += step) use(body.load(at(row)), at(row));
 }
 
 // Partial sums lie as parts x 2 x channels.
@@ -242,10 +242,8 @@ struct PlainSum {
 
 struct BiasGradient {
   float* slot;
-  int channels;  // those beyond only pad
   bool add;
   __device__ void operator()(int channel, double sum, double) const {
-    if (channel >= channels) return;
     const auto gradient = static_cast<float>(sum);
     slot[channel] = add ? slot[channel] + gradient : gradient;
   }

@@ -1,8 +1,8 @@
 // The dense layer: three matrix products on plain row-major matrices.
 #include <optional>
 
-#include "backends/cuda/channel_copy.h"
 #include "backends/cuda/channels.cuh"
+#include "backends/cuda/fused.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/pack.h"
 
@@ -65,18 +65,23 @@ class Dense : public Kernel {
   void forward(const Operands& o) const {
     forward_.run(o.inputs[0], weights(o), o.output, false, library());
     if (!bias_ && !relu_) return;
-    ChannelCopy last = copy(o.output, o.output, output_);
-    last.bias = bias_ ? o.parameters[1] : nullptr;
-    last.relu = relu_;
-    copy_channels(tools_, last);
+    finish_forward(tools_, {.values = o.output,
+                            .dtype = output_,
+                            .count = values(),
+                            .channels = view_.channels,
+                            .bias = bias_ ? o.parameters[1] : nullptr,
+                            .relu = relu_});
   }
 
   void backward(const Operands& o) const {
     const void* gradient = o.output_gradient;
     if (own_gradient()) {
-      ChannelCopy first = copy(gradient, tools_.workspace, form_.dtype);
-      first.mask = relu_ ? o.output : nullptr;
-      copy_channels(tools_, first);
+      begin_backward(tools_, {.output = relu_ ? o.output : nullptr,
+                              .gradient = gradient,
+                              .dtype = output_,
+                              .target = tools_.workspace,
+                              .target_dtype = form_.dtype,
+                              .count = values()});
       gradient = tools_.workspace;
     }
     if (o.gradient_modes[0] != GradientMode::none)
@@ -86,32 +91,21 @@ class Dense : public Kernel {
                           o.add_parameter_gradients, library());
     if (!bias_) return;
     with_type(own_gradient() ? form_.dtype : output_, [&]<class T>() {
-      sum_channels<T, PlainSum>(
-          tools_, view_, sums(),
-          BiasGradient{o.parameter_gradients[1], view_.channels, o.add_parameter_gradients},
-          static_cast<const T*>(gradient));
+      sum_channels<T, PlainSum>(tools_, view_, sums(),
+                                BiasGradient{o.parameter_gradients[1], o.add_parameter_gradients},
+                                static_cast<const T*>(gradient));
     });
-  }
-
-  ChannelCopy copy(const void* from, void* to, Dtype to_dtype) const {
-    ChannelCopy made;
-    made.from = from;
-    made.to = to;
-    made.from_dtype = output_;
-    made.to_dtype = to_dtype;
-    made.rows = view_.n;
-    made.from_channels = made.to_channels = view_.channels;
-    return made;
   }
 
   const void* weights(const Operands& o) const {
     return form_.plain() ? static_cast<const void*>(o.parameters[0]) : o.packed;
   }
 
+  std::int64_t values() const { return view_.n * view_.channels; }
   bool own_gradient() const { return relu_ || output_ != form_.dtype; }
   std::size_t gradient_bytes() const {
-    const auto values = static_cast<std::size_t>(view_.n * form_.outputs);
-    return own_gradient() ? aligned(values * dtype_bytes(form_.dtype)) : 0;
+    const auto bytes = static_cast<std::size_t>(values()) * dtype_bytes(form_.dtype);
+    return own_gradient() ? aligned(bytes) : 0;
   }
   std::size_t sums_bytes() const {
     return bias_ ? aligned(partial_sums(view_, tools_.processors) * sizeof(double)) : 0;

@@ -1,5 +1,5 @@
-// The form weights have for the kernels: the convolutions' in the layout of the values, channels
-// rounded up, both in the values' type.
+// The form weights have for the kernels: in the values' type, a convolution's in the values'
+// layout.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace regatta::cuda {
 
 // How a weight lies. Plain: outputs x inputs x taps in fp32. Packed: in `dtype`, and with channels
-// last outputs x taps x inputs, zeros around.
+// last outputs x taps x inputs.
 struct WeightForm {
   Dtype dtype = Dtype::f32;
   bool channels_last = false;
   std::int64_t outputs = 0, inputs = 0, taps = 1;
-  std::int64_t padded_outputs = 0, padded_inputs = 0;
 
+  std::int64_t elements() const { return outputs * inputs * taps; }
   // The plain weight already is what kernels read.
   bool plain() const;
   std::size_t packed_bytes() const;  // 0 where plain

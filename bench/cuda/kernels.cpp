@@ -1,0 +1,199 @@
+// How near to the GPU's limits its kernels run: batch norm (memory) and convolutions (arithmetic)
+// in the sizes of ResNet-50, bf16, channels last.
+//   regatta_cuda_bench [samples]
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "backends/cuda/check.h"
+#include "backends/cuda/cuda_backend.h"
+#include "backends/cuda/memory.h"
+#include "graph/op.h"
+#include "ops/builder.h"
+
+namespace regatta {
+namespace {
+
+using cuda::check;
+using cuda::DeviceMemory;
+
+// Seconds of one call, once everything is warm.
+double seconds(cudaStream_t stream, const std::function<void()>& enqueue) {
+  constexpr int runs = 20;
+  cudaEvent_t start = nullptr, stop = nullptr;
+  check(cudaEventCreate(&start));
+  check(cudaEventCreate(&stop));
+  for (int i = 0; i < 3; ++i) enqueue();
+  check(cudaEventRecord(start, stream));
+  for (int i = 0; i < runs; ++i) enqueue();
+  check(cudaEventRecord(stop, stream));
+  check(cudaEventSynchronize(stop));
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start, stop));
+  cudaEventDestroy(start);
+  cudaEventDestroy(stop);
+  return milliseconds / 1e3 / runs;
+}
+
+// Device memory full of small numbers: zeros would flatter the clocks.
+DeviceMemory filled(std::size_t bytes) {
+  DeviceMemory memory(bytes, "the benchmark");
+  std::vector<std::uint16_t> values(bytes / 2);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint16_t>(0x3c00 + (i * 2654435761u >> 8) % 0x400 +
+                                           ((i * 40503u >> 4) % 2) * 0x8000);
+  check(cudaMemcpy(memory.data(), values.data(), values.size() * 2, cudaMemcpyHostToDevice));
+  check(cudaDeviceSynchronize());
+  return memory;
+}
+
+float* floats(const DeviceMemory& memory) { return reinterpret_cast<float*>(memory.data()); }
+
+// One operator of a graph with all its operands.
+class Bench {
+ public:
+  Bench(const Graph& graph, NodeId node, std::int64_t n)
+      : graph_(graph),
+        node_(graph.node(node)),
+        backend_(graph, {.precision = Precision::bf16, .normalisation = {1, {0}, {1}}}),
+        worker_(backend_, nullptr) {
+    const auto bytes = [&](NodeId id) {
+      return static_cast<std::size_t>(n * graph.node(id).shape.elements()) * 2;
+    };
+    const auto keep = [&](std::size_t size) {
+      kept_.push_back(filled(size));
+      return floats(kept_.back());
+    };
+    operands_.n = n;
+    for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
+      operands_.inputs[i] = keep(bytes(node_.inputs[i]));
+      operands_.input_gradients[i] = keep(bytes(node_.inputs[i]));
+      operands_.gradient_modes[i] = GradientFlow(graph).mode(node, i);
+    }
+    operands_.output = keep(bytes(node));
+    operands_.output_gradient = keep(bytes(node));
+    for (std::size_t i = 0; i < node_.parameters.size(); ++i) {
+      const auto count =
+          static_cast<std::size_t>(graph.parameter(node_.parameters[i]).shape.elements());
+      operands_.parameters[i] = keep(count * 4);
+      operands_.parameter_gradients[i] = keep(count * 4);
+    }
+    operands_.packed = reinterpret_cast<const std::byte*>(
+        keep(cuda::packed_bytes(graph, node_, Layout::nhwc, Precision::bf16)));
+    const std::size_t row = static_cast<std::size_t>(node_.shape.channels() + 15);
+    operands_.statistics = keep(row * 4 * 4);
+    for (float*& state : operands_.states) state = keep(row * 4);
+    worker_.prepare(node_, n);
+  }
+
+  double time(Work work) {
+    return seconds(nullptr, [&] { worker_.run({node_.id, work}, operands_); });
+  }
+  double values() const { return static_cast<double>(operands_.n * node_.shape.elements()); }
+  double flops() const {
+    return node_.op->cost(node_, input_shapes(graph_, node_)).forward_flops *
+           static_cast<double>(operands_.n);
+  }
+  std::size_t workspace_bytes() const { return worker_.workspace_bytes(); }
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+  cuda::Backend backend_;
+  cuda::Worker worker_;
+  std::vector<DeviceMemory> kept_;
+  Operands operands_;
+};
+
+void batch_norms(std::int64_t n) {
+  std::printf("\n%-28s %10s %8s %10s %8s\n", "batch norm", "forward us", "TB/s", "backward us",
+              "TB/s");
+  struct Row {
+    std::int64_t channels, side;
+    bool residual;
+  };
+  for (const Row& row : {Row{64, 112, false}, Row{64, 56, false}, Row{256, 56, true},
+                         Row{512, 28, true}, Row{1024, 14, true}, Row{2048, 7, true}}) {
+    NetBuilder net("norm", {1, row.side, row.side});
+    const NodeId x = net.conv("x", net.input(), {.channels = row.channels, .kernel = 1});
+    const NodeId r = net.conv("r", net.input(), {.channels = row.channels, .kernel = 1});
+    NodeId y = net.batch_norm("y", row.residual ? x : net.add(x, r));
+    if (row.residual) y = net.add(y, r);
+    const Graph graph =
+        fuse(std::move(net).finish(net.dense("head", net.global_average_pool(net.relu(y)), 2)));
+    NodeId found;
+    for (const Node& node : graph.nodes())
+      if (node.name == "y") found = node.id;
+    Bench bench(graph, found, n);
+    const double forward = bench.time(Work::forward), backward = bench.time(Work::backward);
+    // Forward reads twice and writes once, backward reads three values twice and writes once; a
+    // residual is read once, and its gradient written once.
+    const double bytes = 2 * bench.values(), extra = row.residual ? 1 : 0;
+    char name[64];
+    std::snprintf(name, sizeof name, "%4ldx%ldx%ld%s", static_cast<long>(row.channels),
+                  static_cast<long>(row.side), static_cast<long>(row.side),
+                  row.residual ? " + residual" : "");
+    std::printf("%-28s %10.1f %8.2f %10.1f %8.2f\n", name, forward * 1e6,
+                (3 + extra) * bytes / forward / 1e12, backward * 1e6,
+                (7 + extra) * bytes / backward / 1e12);
+  }
+}
+
+void convolutions(std::int64_t n) {
+  std::printf("\n%-28s %10s %8s %10s %8s %9s\n", "convolution", "forward us", "TFLOP/s",
+              "backward us", "TFLOP/s", "MiB");
+  struct Row {
+    std::int64_t inputs, side, outputs, kernel, stride;
+  };
+  for (const Row& row :
+       {Row{3, 224, 64, 7, 2}, Row{64, 56, 64, 1, 1}, Row{64, 56, 64, 3, 1}, Row{64, 56, 256, 1, 1},
+        Row{256, 56, 128, 1, 1}, Row{128, 56, 128, 3, 2}, Row{128, 28, 128, 3, 1},
+        Row{256, 56, 512, 1, 2}, Row{256, 14, 256, 3, 1}, Row{1024, 14, 256, 1, 1},
+        Row{512, 7, 512, 3, 1}, Row{2048, 7, 512, 1, 1}}) {
+    const bool stem = row.inputs == 3;
+    NetBuilder net("conv", {stem ? 3 : 1, row.side, row.side});
+    const NodeId x =
+        stem ? net.input() : net.conv("x", net.input(), {.channels = row.inputs, .kernel = 1});
+    const NodeId y = net.conv("y", x,
+                              {.channels = row.outputs,
+                               .kernel = row.kernel,
+                               .stride = row.stride,
+                               .padding = row.kernel / 2,
+                               .bias = false});
+    const Graph graph = std::move(net).finish(net.dense("head", net.global_average_pool(y), 2));
+    Bench bench(graph, y, n);
+    const double forward = bench.time(Work::forward), backward = bench.time(Work::backward);
+    const double products = stem ? 1 : 2;  // the images want no gradient
+    char name[64];
+    std::snprintf(name, sizeof name, "%ld -> %ld, %ldx%ld/%ld at %ld",
+                  static_cast<long>(row.inputs), static_cast<long>(row.outputs),
+                  static_cast<long>(row.kernel), static_cast<long>(row.kernel),
+                  static_cast<long>(row.stride), static_cast<long>(row.side));
+    std::printf("%-28s %10.1f %8.1f %10.1f %8.1f %9zu\n", name, forward * 1e6,
+                bench.flops() / forward / 1e12, backward * 1e6,
+                products * bench.flops() / backward / 1e12, bench.workspace_bytes() >> 20);
+  }
+}
+
+}  // namespace
+}  // namespace regatta
+
+int main(int count, char** arguments) {
+  try {
+    if (!regatta::cuda::available()) {
+      std::fprintf(stderr, "regatta_cuda_bench: this machine has no usable GPU\n");
+      return 2;
+    }
+    const std::int64_t n = count > 1 ? std::atoll(arguments[1]) : 256;
+    std::printf("%s, bf16, nhwc, %ld samples\n", regatta::cuda::device_name().c_str(),
+                static_cast<long>(n));
+    regatta::batch_norms(n);
+    regatta::convolutions(n);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "regatta_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}
