@@ -33,11 +33,13 @@ RegisteredBuffer::~RegisteredBuffer() {
 
 HostView::HostView(const RegisteredBuffer& buffer, starpu_data_access_mode mode)
     : handle_(buffer.handle()) {
-  starpu_data_acquire(handle_, mode);
-  data_ = reinterpret_cast<std::byte*>(starpu_variable_get_local_ptr(handle_));
+  // On the node by name: plain acquire would leave a GPU's buffer on its GPU.
+  if (starpu_data_acquire_on_node(handle_, STARPU_MAIN_RAM, mode) != 0)
+    throw Error("StarPU could not bring a buffer to the host");
+  data_ = static_cast<std::byte*>(starpu_data_handle_to_pointer(handle_, STARPU_MAIN_RAM));
 }
 
-HostView::~HostView() { starpu_data_release(handle_); }
+HostView::~HostView() { starpu_data_release_on_node(handle_, STARPU_MAIN_RAM); }
 
 Buffers::Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes)
     : blueprint_(blueprint),
