@@ -22,7 +22,7 @@ demo: build      ## train LeNet-5 on MNIST
 test: build      ## all tests
 	@cd build && ctest --output-on-failure -j 2 --output-log ctest.log
 
-bench: build     ## micro-benchmarks
+bench: build     ## Regatta beside PyTorch, images a second
 	@scripts/bench
 
 lint: build      ## formatting, clang-tidy, shellcheck, include rules

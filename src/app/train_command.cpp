@@ -87,7 +87,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "gather operators: op, block, step or a number of segments");
   app.add_option("--reduction", flags.reduction, "how gradients come together: slots, redux, loop")
       ->capture_default_str();
-  app.add_option("--scheduler", flags.scheduler, "StarPU scheduler (default lws)");
+  app.add_option("--scheduler", flags.scheduler, "StarPU scheduler (default eager)");
   app.add_flag("--deterministic", job.plan.deterministic,
                "the same bits for any number of workers and any scheduler");
   app.add_option("--save-gradients", flags.save_gradients, "write the first step's gradients")

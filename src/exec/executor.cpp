@@ -16,6 +16,7 @@
 #include "exec/interpreter.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
+#include "platform/machine.h"
 
 namespace regatta {
 namespace {
@@ -122,6 +123,9 @@ class Executor::Impl {
     const HostView view(to, STARPU_RW);
     std::ranges::copy(values, view.floats(offset));
   }
+
+  // A CPU is left for the thread that submits, so it may spin.
+  bool has_spare_cpu() const { return spare_cpu_; }
 
   Blueprint blueprint;
   const TaskList& list(Job job) const { return lists_.at(job); }
@@ -312,6 +316,7 @@ class Executor::Impl {
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
+  bool spare_cpu_ = static_cast<int>(starpu_worker_get_count()) < available_cpus();
 };
 
 Executor::Executor(const Graph& graph, const Plan& plan, ExecOptions options)
@@ -330,7 +335,9 @@ Ticket Executor::submit(Job job, StepInput input) {
   return ticket;
 }
 
-StepResult Executor::wait(Ticket ticket) { return ticket.submission_->wait(); }
+StepResult Executor::wait(Ticket ticket) {
+  return ticket.submission_->wait(impl_->has_spare_cpu());
+}
 
 std::vector<float> Executor::read(BufferKind kind, ParameterId id) const {
   return Impl::read(impl_->of_parameter(kind, id), impl_->blueprint.parameter_offset[id.value],

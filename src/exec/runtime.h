@@ -9,7 +9,7 @@ namespace regatta {
 struct RuntimeOptions {
   int cpu_workers = 1;
   int gpus = 0;
-  std::string scheduler = "lws";
+  std::string scheduler = "eager";
 };
 
 // One at a time per process.

@@ -31,7 +31,9 @@ struct Submission {
   // The first failure counts; tasks after it do nothing.
   void fail(std::exception_ptr cause);
   void task_finished();
-  StepResult wait();  // throws what a task threw
+  // Throws what a task threw. With `spin` it first looks for a while without sleeping: waking a
+  // thread costs more than a small network's step.
+  StepResult wait(bool spin);
 
  private:
   std::mutex mutex_;

@@ -28,7 +28,40 @@ std::optional<NodeId> host_of_addition(const Graph& graph, const Node& add) {
 
 }  // namespace
 
-Graph fuse(const Graph& graph) {
+namespace {
+
+// max_pool(relu(x)) as relu(max_pool(x)): the same values and gradients (the largest of a window
+// is positive in both or zero in both), and the relu sees only the values that won. After a batch
+// norm the relu costs nothing where it is.
+Graph pool_before_relu(const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::unordered_map<NodeId, NodeId> renamed;
+  const auto swaps = [&](const Node& relu) {
+    return relu.op->name == "relu" && graph.users(relu.id).size() == 1 &&
+           graph.node(relu.inputs[0]).op->name == "conv" &&
+           graph.node(graph.users(relu.id).front()).op->name == "max_pool";
+  };
+  for (const Node& node : graph.nodes()) {
+    if (swaps(node)) {
+      renamed[node.id] = renamed.at(node.inputs[0]);  // its pool reads past it and adds it after
+      continue;
+    }
+    std::vector<NodeId> inputs;
+    for (const NodeId input : node.inputs) inputs.push_back(renamed.at(input));
+    NodeId made = builder.add(*node.op, node.name, inputs, node.attributes);
+    if (node.op->name == "max_pool" && swaps(graph.node(node.inputs[0]))) {
+      const Node& relu = graph.node(node.inputs[0]);
+      made = builder.add(*relu.op, relu.name, {made}, relu.attributes);
+    }
+    renamed[node.id] = made;
+  }
+  return std::move(builder).finish();
+}
+
+}  // namespace
+
+Graph fuse(const Graph& original) {
+  const Graph graph = pool_before_relu(original);
   // For each node that disappears: the earlier node that makes its value.
   std::unordered_map<NodeId, NodeId> made_by;
   std::unordered_map<NodeId, NodeId> residual_of;  // host -> what it adds

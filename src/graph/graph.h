@@ -109,8 +109,8 @@ class GraphBuilder {
 };
 
 // The same network with relu, and residual addition before it, taken into the batch norm,
-// convolution or dense operator that feeds them: one pass over memory instead of three. The numbers
-// are the same.
+// convolution or dense operator that feeds them: one pass over memory instead of three. A relu
+// between convolution and max pooling moves behind the pooling. The numbers are the same.
 Graph fuse(const Graph& graph);
 
 }  // namespace regatta

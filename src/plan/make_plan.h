@@ -16,7 +16,7 @@ struct PlanOptions {
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
   std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
-  std::string scheduler = "lws";
+  std::string scheduler = "eager";
   bool deterministic = false;
 
   std::vector<DeviceKind> devices{DeviceKind::cpu};

@@ -87,14 +87,25 @@ TEST(Fuse, KeepsTheNumbers) {
 
 TEST(Fuse, ConvolutionsAndDenseLayersTakeInRelus) {
   NetBuilder net("plain", {2, 7, 5});
-  NodeId x = net.max_pool(net.relu(net.conv("conv", net.input(), plain_conv)), {.kernel = 2});
+  NodeId x = net.relu(net.conv("conv", net.input(), plain_conv));
   x = net.relu(net.dense("fc1", x, 5));
   x = net.dense("fc2", x, 3);
   const Graph graph = std::move(net).finish(x);
   EXPECT_EQ(described(fuse(graph)),
-            (std::vector<std::string>{"input", "conv+relu <- input", "max_pool3 <- conv",
-                                      "flatten4 <- max_pool3", "fc1+relu <- flatten4", "fc2 <- fc1",
-                                      "loss <- fc2"}));
+            (std::vector<std::string>{"input", "conv+relu <- input", "flatten3 <- conv",
+                                      "fc1+relu <- flatten3", "fc2 <- fc1", "loss <- fc2"}));
+  expect_same_numbers(graph);
+}
+
+TEST(Fuse, PoolsAConvolutionBeforeItsRelu) {
+  NetBuilder net("pooled", {2, 9, 7});
+  NodeId x = net.relu(net.conv("conv", net.input(), plain_conv));
+  x = net.dense("fc", net.max_pool(x, {.kernel = 3, .stride = Extent(2), .padding = 1}), 3);
+  const Graph graph = std::move(net).finish(x);
+  EXPECT_EQ(described(fuse(graph)),
+            (std::vector<std::string>{"input", "conv <- input", "max_pool3 <- conv",
+                                      "relu2 <- max_pool3", "flatten4 <- relu2", "fc <- flatten4",
+                                      "loss <- fc"}));
   expect_same_numbers(graph);
 }
 
