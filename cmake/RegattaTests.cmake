@@ -56,14 +56,8 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/examples/example-mnist.cpp AND NOT REGATTA_SANIT
   set_tests_properties(install.consumer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
 endif()
 
-file(GLOB bench_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} bench/*.cpp)
-if(bench_sources)
-  find_package(benchmark QUIET)
-  if(TARGET benchmark::benchmark)
-    add_executable(regatta_bench ${bench_sources})
-    target_link_libraries(regatta_bench PRIVATE
-      regatta_app regatta_internal benchmark::benchmark benchmark::benchmark_main)
-  else()
-    message(STATUS "Benchmarks: no (Debian: libbenchmark-dev)")
-  endif()
+# How near the GPU's kernels come to its limits; run by hand where a GPU is.
+if(REGATTA_HAVE_CUDA)
+  add_executable(regatta_cuda_bench bench/cuda/kernels.cpp)
+  target_link_libraries(regatta_cuda_bench PRIVATE regatta_internal regatta_lib)
 endif()

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <charconv>
 #include <iostream>
 
 #include "base/error.h"
@@ -29,6 +30,7 @@ void print_overview() {
 
 int dispatch(std::span<const char* const> arguments) {
   const std::string_view name = arguments.empty() ? "--help" : arguments.front();
+  if (name == "help" && arguments.size() > 1) return dispatch(std::array{arguments[1], "--help"});
   if (name == "--help" || name == "-h" || name == "help") {
     print_overview();
     return 0;
@@ -52,6 +54,20 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Flags and subcommands, of those that were given too.
+std::vector<std::string> known_to(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(each->get_name());
+    if (!each->parsed()) continue;
+    const std::vector<std::string> more = known_to(*each);
+    known.insert(known.end(), more.begin(), more.end());
+  }
+  return known;
+}
+
 }  // namespace
 
 std::span<const Command> commands() { return all_commands; }
@@ -59,23 +75,36 @@ std::span<const Command> commands() { return all_commands; }
 bool parse(CLI::App& app, std::span<const char* const> arguments) {
   // CLI11 takes its arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
     return true;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return false;
-  } catch (const CLI::ExtrasError&) {
-    std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    const std::string found = app.remaining().front();
-    const std::string flag = found.substr(0, found.find('='));
-    throw InputError(app.get_name() + ": '" + found + "' is not known" +
-                     did_you_mean(flag, known) + "; " + app.get_name() + " --help tells its flags");
   } catch (const CLI::ParseError& error) {
-    throw InputError(app.get_name() + ": " + one_line(error.what()));
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    if (unknown.empty()) throw InputError(one_line(error.what()) + way_out);
+    const std::string flag = unknown.front().substr(0, unknown.front().find('='));
+    throw InputError("'" + unknown.front() + "' is not known" + did_you_mean(flag, known_to(app)) +
+                     way_out);
   }
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data(), end, value);
+    if (code == std::errc{} && stop == end && value >= least && value <= most) return "";
+    const std::string range = most >= INT64_MAX ? " or more" : " to " + std::to_string(most);
+    return "'" + text + "' is not a whole number of " + std::to_string(least) + range;
+  };
+  return {check, ""};
+}
+
+void add_json_flag(CLI::App& app, std::optional<std::string>& file) {
+  app.add_option("--json", file, "write the result to FILE")->type_name("FILE");
 }
 
 int run_program(std::span<const char* const> arguments) {

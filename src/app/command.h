@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,12 @@ int run_train(std::span<const char* const> arguments);
 // Parses into what `app` binds. Returns false when --help was asked for and printed; throws
 // InputError in one line, with the nearest flag for an unknown one.
 bool parse(CLI::App& app, std::span<const char* const> arguments);
+
+// For flags that count: CLI11 would take -1 or 1e30 for some number.
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = INT64_MAX);
+
+// --json FILE. A command that works for long checks with require_writable first.
+void add_json_flag(CLI::App& app, std::optional<std::string>& file);
 
 // Whole program: dispatch, errors to one line on stderr, exit code.
 int run_program(std::span<const char* const> arguments);

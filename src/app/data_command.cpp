@@ -2,6 +2,7 @@
 
 #include "app/command.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "data/dataset.h"
 #include "data/fetch.h"
 
@@ -26,13 +27,15 @@ int run_data(std::span<const char* const> arguments) {
   std::string name, spec;
   std::optional<std::string> json_file;
   CLI::App* get = app.add_subcommand("get", "fetch, verify and cache a data set");
-  get->add_option("name", name, "mnist or fashion-mnist")->required();
+  get->add_option("name", name, "mnist or fashion-mnist")->required()->type_name("NAME");
+  get->footer("Example:\n  regatta data get mnist");
   CLI::App* info = app.add_subcommand("info", "describe a data set");
-  info->add_option("spec", spec, "as --data takes it")->required();
-  for (CLI::App* each : {get, info})
-    each->add_option("--json", json_file, "write the result to FILE")->type_name("FILE");
+  info->add_option("spec", spec, "as --data takes it")->required()->type_name("SPEC");
+  info->footer("Example:\n  regatta data info synth:3x64x64/10@1000");
+  for (CLI::App* each : {get, info}) add_json_flag(*each, json_file);
   app.footer("Example:\n  regatta data get mnist\n  regatta data info synth:3x64x64/10@1000");
   if (!parse(app, arguments)) return 0;
+  if (json_file) require_writable(*json_file);
 
   if (get->parsed()) {
     const auto folder = fetch_dataset(name, std::cerr);

@@ -10,6 +10,7 @@
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/loop.h"
+#include "train/run_folder.h"
 #include "train/weights.h"
 
 namespace regatta::app {
@@ -22,25 +23,35 @@ struct EvalFlags {
   std::optional<std::int64_t> classes;
   std::optional<int> workers;
   std::int64_t batch = 64;
-  std::string split = "test";
+  std::string split = "test", devices = "cpu";
 };
 
 void declare(CLI::App& app, EvalFlags& flags) {
-  app.add_option("--run", flags.run, "a run folder of regatta train: its newest checkpoint");
-  app.add_option("--model", flags.model, "a model by name, with --weights");
-  app.add_option("--weights,--init", flags.weights, "its weights")->type_name("W.safetensors");
-  app.add_option("--data", flags.data, "data, as regatta train takes it (default: the run's)");
+  app.add_option("--run", flags.run, "a run folder of regatta train: its newest checkpoint")
+      ->type_name("FOLDER");
+  app.add_option("--model", flags.model, "a model by name, with --weights")->type_name("NAME");
+  app.add_option("--weights,--init", flags.weights, "its weights (default: the run's)")
+      ->type_name("FILE");
+  app.add_option("--data", flags.data, "data, as regatta train takes it (default: the run's)")
+      ->type_name("SPEC");
   app.add_option("--split", flags.split, "which part of a named data set")
       ->check(CLI::IsMember({"train", "test"}))
       ->capture_default_str();
   app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
   app.add_option("--classes", flags.classes, "classes, if not the data's")
-      ->check(CLI::PositiveNumber);
+      ->type_name("N")
+      ->check(whole_number(2));
   app.add_option("--batch", flags.batch, "images at once")
-      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->check(whole_number(1))
       ->capture_default_str();
-  app.add_option("--workers", flags.workers, "CPU workers")->check(CLI::Range(1, 256));
-  app.add_option("--json", flags.json_file, "write the result to FILE")->type_name("FILE");
+  app.add_option("--workers", flags.workers, "CPU workers (default: the CPUs this process may use)")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers));
+  app.add_option("--devices", flags.devices, "where to compute")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  add_json_flag(app, flags.json_file);
 }
 
 struct Evaluated {
@@ -49,7 +60,9 @@ struct Evaluated {
 };
 
 Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
-  if (flags.run) return recipe_from_json(read_json(fs::path(*flags.run) / "run.json").at("recipe"));
+  if (flags.run && (flags.model || flags.input || flags.classes))
+    throw InputError("--run tells --model, --input and --classes itself: drop them");
+  if (flags.run) return read_run_json(*flags.run).job.recipe;
   if (!flags.model || !flags.weights || !flags.data)
     throw InputError("give either --run RUN, or --model, --weights and --data");
   const Split split = flags.split == "train" ? Split::train : Split::test;
@@ -76,13 +89,15 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
   PlanOptions options;
   options.workers = flags.workers ? *flags.workers : default_workers();
   options.layout = default_cpu_layout();
+  options.devices = devices_named(flags.devices);
   const Plan plan = make_plan(graph, recipe, options);
   require_valid(plan, graph, recipe.batch);
   Executor executor(graph, plan,
-                    {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, /*training=*/false});
-  const fs::path weights = flags.weights
-                               ? fs::path(*flags.weights)
-                               : latest_checkpoint(*flags.run) / "model.safetensors";
+                    {{recipe.sample_dtype, recipe.precision},
+                     recipe.normalisation,
+                     /*training=*/false});
+  const fs::path weights = flags.weights ? fs::path(*flags.weights)
+                                         : latest_checkpoint(*flags.run) / "model.safetensors";
   set_weights(executor, read_safetensors(weights), weights.string());
   return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
 }
@@ -93,9 +108,11 @@ int run_eval(std::span<const char* const> arguments) {
   CLI::App app("Loss and accuracy of a trained network.", "regatta eval");
   EvalFlags flags;
   declare(app, flags);
-  app.footer("Example:\n  regatta eval --run runs/lenet5 --data mnist\n"
-             "  regatta eval --model resnet18 --weights w.safetensors --data npy:x.npy,y.npy");
+  app.footer(
+      "Example:\n  regatta eval --run runs/lenet5 --data mnist\n"
+      "  regatta eval --model resnet18 --weights w.safetensors --data npy:x.npy,y.npy");
   if (!parse(app, arguments)) return 0;
+  if (flags.json_file) require_writable(*flags.json_file);
   const Evaluated result = evaluate_by(flags, false);
   std::printf("loss %.6f, accuracy %.2f%% over %lld images\n", result.evaluation.loss,
               100 * result.evaluation.accuracy, static_cast<long long>(result.samples));
@@ -113,6 +130,8 @@ int run_predict(std::span<const char* const> arguments) {
   app.add_option("--out", flags.out, "where the logits go")->required()->type_name("LOGITS.npy");
   app.footer("Example:\n  regatta predict --run runs/lenet5 --data mnist --out logits.npy");
   if (!parse(app, arguments)) return 0;
+  require_writable(*flags.out);
+  if (flags.json_file) require_writable(*flags.json_file);
   const Evaluated result = evaluate_by(flags, true);
   const std::vector<float>& logits = result.evaluation.logits;
   NpyArray array{Dtype::f32, {result.samples, result.classes}, {}};

@@ -1,6 +1,8 @@
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <iostream>
+#include <set>
 
 #include "app/command.h"
 #include "base/error.h"
@@ -42,70 +44,117 @@ std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string
 
 void declare(CLI::App& app, TrainFlags& flags) {
   JobOptions& job = flags.job;
-  app.add_option("--model", job.model, "tiny, lenet5, resnet18, resnet50 (regatta models)");
+  app.add_option("--model", job.model, "tiny, lenet5, resnet18, resnet50 (regatta models)")
+      ->type_name("NAME");
   app.add_option("--data", job.data,
-                 "mnist, fashion-mnist, digits-synth, cifar10-synth, imagenet-synth, "
-                 "idx:IMAGES,LABELS, npy:X.npy,Y.npy or synth:CxHxW/CLASSES@COUNT");
-  app.add_option("--test", job.test, "data to test on after each epoch, or none");
-  auto* epochs = app.add_option("--epochs", flags.epochs, "passes over the data (default 1)");
+                 "mnist, fashion-mnist, digits-synth, cifar10-synth, imagenet-synth,\n"
+                 "idx:IMAGES,LABELS, npy:X.npy,Y.npy or synth:CxHxW/CLASSES@COUNT")
+      ->type_name("SPEC");
+  app.add_option("--test", job.test,
+                 "data to test on after each epoch, or none (default: the data's own test split)")
+      ->type_name("SPEC");
+  app.add_option("--epochs", flags.epochs, "passes over the data (default 1)")
+      ->type_name("N")
+      ->check(whole_number(1));
   app.add_option("--steps", flags.steps, "steps instead of epochs")
-      ->excludes(epochs)
-      ->check(CLI::PositiveNumber);
-  epochs->check(CLI::PositiveNumber);
+      ->type_name("N")
+      ->check(whole_number(1));
   app.add_option("--batch", job.batch, "images per step")
-      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->check(whole_number(1))
       ->capture_default_str();
   app.add_option("--lr", job.sgd.learning_rate, "learning rate")
-      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
       ->capture_default_str();
-  app.add_option("--momentum", job.sgd.momentum, "momentum")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app.add_option("--momentum", job.sgd.momentum, "momentum")->type_name("X")->capture_default_str();
   app.add_option("--weight-decay", job.sgd.weight_decay, "weight decay")
-      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
       ->capture_default_str();
-  app.add_option("--seed", job.seed, "of weights, order and synthetic data")->capture_default_str();
+  app.add_option("--seed", job.seed, "of weights, order and synthetic data")
+      ->type_name("N")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
   app.add_option("--shuffle", flags.shuffle, "visit the data in a new order each epoch")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
   app.add_option("--classes", job.classes, "classes, if not the data's")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--init", flags.init, "start from these weights")->type_name("W.safetensors");
+      ->type_name("N")
+      ->check(whole_number(2));
+  app.add_option("--init", flags.init, "start from these weights")->type_name("FILE");
   app.add_option("--workers", job.workers, "CPU workers (default: the CPUs this process may use)")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--chunks", flags.chunks, "cut the batch into N chunks, or into sizes such as 3,5");
-  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")->capture_default_str();
+      ->type_name("N")
+      ->check(whole_number(1, most_workers));
+  app.add_option("--chunks", flags.chunks, "cut the batch into N chunks, or into sizes such as 3,5")
+      ->type_name("N|SIZES");
+  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
+      ->type_name("LIST")
+      ->capture_default_str();
   app.add_option("--shares", flags.shares,
-                 "samples of the batch for each of --devices, such as 8,56");
+                 "samples of the batch for each of --devices, such as 8,56")
+      ->type_name("SIZES");
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}))
       ->capture_default_str();
   app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+      ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--segments", job.plan.segments,
-                 "gather operators: op, block, step or a number of segments");
+                 "gather operators: op, block, step or a number of segments")
+      ->type_name("HOW");
   app.add_option("--reduction", flags.reduction, "how gradients come together: slots, redux, loop")
+      ->type_name("HOW")
       ->capture_default_str();
-  app.add_option("--scheduler", flags.scheduler, "StarPU scheduler (default eager)");
+  app.add_option("--scheduler", flags.scheduler,
+                 "StarPU scheduler (default: STARPU_SCHED, or eager)")
+      ->type_name("NAME");
   app.add_flag("--deterministic", job.plan.deterministic,
                "the same bits for any number of workers and any scheduler");
   app.add_option("--save-gradients", flags.save_gradients, "write the first step's gradients")
       ->type_name("FILE");
-  app.add_option("--out", flags.out, "run folder (default runs/MODEL-DATA-TIME)");
-  app.add_option("--resume", flags.resume, "go on with this run, to --epochs or --steps");
-  app.add_option("--json", flags.json_file, "write the result to FILE")->type_name("FILE");
+  app.add_option("--out", flags.out, "run folder (default: runs/MODEL-DATA-TIME)")
+      ->type_name("FOLDER");
+  app.add_option("--resume", flags.resume, "go on with this run, to --epochs or --steps")
+      ->type_name("FOLDER");
+  add_json_flag(app, flags.json_file);
   app.footer(
       "Example:\n  regatta train --model lenet5 --data mnist --epochs 3 --batch 64 --lr 0.02");
 }
 
-std::atomic<bool> interrupted = false;
+std::atomic<int> caught_signal = 0;
+
+// Ctrl-C, or a scheduler that wants its machine back, ends the run at the next rest; the second
+// time it ends the program at once.
+class StopOnSignals {
+ public:
+  StopOnSignals() {
+    caught_signal = 0;
+    for (const int signal : signals) std::signal(signal, note);
+  }
+  ~StopOnSignals() {
+    for (const int signal : signals) std::signal(signal, SIG_DFL);
+  }
+  StopOnSignals(const StopOnSignals&) = delete;
+  StopOnSignals& operator=(const StopOnSignals&) = delete;
+
+ private:
+  static constexpr std::array signals{SIGINT, SIGTERM};
+  static void note(int signal) {
+    caught_signal = signal;
+    std::signal(signal, SIG_DFL);
+  }
+};
 
 // Shows progress and gathers what --json reports; the run folder hears everything too.
 class Console : public TrainObserver {
  public:
-  Console(RunFolder& folder, std::int64_t per_epoch, std::int64_t images, const TrainGoal& goal)
-      : folder_(folder), per_epoch_(per_epoch), images_(images), goal_(goal), progress_(std::cerr) {}
+  Console(RunFolder& folder, const TrainJob& job, const TrainGoal& goal)
+      : folder_(folder),
+        batch_(job.recipe.batch),
+        images_(job.data->info().count),
+        per_epoch_(steps_per_epoch(job.recipe, *job.data)),
+        goal_(goal),
+        progress_(std::cerr) {}
 
   void on_step(const StepRecord& record) override {
     folder_.on_step(record);
@@ -131,7 +180,7 @@ class Console : public TrainObserver {
   }
 
   void on_rest(std::int64_t step) override { folder_.on_rest(step); }
-  bool stop() override { return interrupted; }
+  bool stop() override { return caught_signal != 0; }
 
   const std::vector<StepRecord>& steps() const { return steps_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
@@ -142,18 +191,18 @@ class Console : public TrainObserver {
     state.epoch = (record.step - 1) / per_epoch_ + 1;
     state.epochs = (goal_.last_step - 1) / per_epoch_ + 1;
     const std::int64_t in_epoch = (record.step - 1) % per_epoch_ + 1;
-    state.done = in_epoch == per_epoch_ ? images_ : in_epoch * (images_ / per_epoch_);
+    state.done = std::min(in_epoch * batch_, images_);
     state.total = images_;
     state.images_per_second = rate_;
     state.loss = record.loss;
     if (rate_ > 0)
-      state.left = Seconds(static_cast<double>((goal_.last_step - record.step) * record.samples) /
-                           rate_);
+      state.left = Seconds(static_cast<double>(goal_.last_step - record.step) *
+                           static_cast<double>(batch_) / rate_);
     return state;
   }
 
   RunFolder& folder_;
-  std::int64_t per_epoch_, images_;
+  std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
   Progress progress_;
   double rate_ = 0;
@@ -167,13 +216,12 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
   for (const StepRecord& step : console.steps())
     steps.push_back({{"step", step.step}, {"loss", step.loss}});
   for (const EpochRecord& epoch : console.epochs())
-    epochs.push_back(
-        {{"epoch", epoch.epoch},
-         {"train_loss", epoch.train_loss},
-         {"train_accuracy", epoch.train_accuracy},
-         {"test_loss", epoch.test_loss ? Json(*epoch.test_loss) : Json()},
-         {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
-         {"seconds", epoch.duration.count()}});
+    epochs.push_back({{"epoch", epoch.epoch},
+                      {"train_loss", epoch.train_loss},
+                      {"train_accuracy", epoch.train_accuracy},
+                      {"test_loss", epoch.test_loss ? Json(*epoch.test_loss) : Json()},
+                      {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
+                      {"seconds", epoch.duration.count()}});
   return {{"run", folder.string()},
           {"recipe", job.recipe.to_json()},
           {"plan", to_json(job.plan, job.graph)},
@@ -186,47 +234,12 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
           {"graph_captures", executor.graph_captures()}};
 }
 
-std::int64_t last_step_of(const TrainFlags& flags, const TrainJob& job) {
-  if (flags.steps) return *flags.steps;
-  return flags.epochs.value_or(1) * steps_per_epoch(job.recipe, *job.data);
+std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
+  return last_step_of(flags.epochs, flags.steps, steps_per_epoch(job.recipe, *job.data));
 }
 
-// What --resume takes from the run; flags that would change the recipe make no sense beside it.
-TrainJob resumed_job(CLI::App& app, TrainFlags& flags, const fs::path& folder,
-                     std::int64_t& last_step) {
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    const bool allowed = name == "--resume" || name == "--epochs" || name == "--steps" ||
-                         name == "--json" || name == "--help" || name == "--workers" ||
-                         name == "--scheduler" || name == "--data" || name == "--test";
-    if (option->count() > 0 && !allowed)
-      throw InputError(name + " cannot be changed by --resume: the recipe is the run's");
-  }
-  const Json run = read_json(folder / "run.json");
-  TrainJob job = job_of_run(run);
-  job.data = open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data,
-                      Split::train);
-  const Json test = run.value("test", Json());
-  if (flags.job.test)
-    job.test = *flags.job.test == "none" ? nullptr : open_for(job.recipe, *flags.job.test, Split::test);
-  else if (test.is_string())
-    job.test = open_for(job.recipe, test, Split::test);
-  if (flags.job.workers) job.plan.nodes.front().groups.front().workers = *flags.job.workers;
-  if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
-  last_step = flags.epochs || flags.steps ? last_step_of(flags, job)
-                                          : run.value("last_step", std::int64_t{0});
-  return job;
-}
-
-}  // namespace
-
-int run_train(std::span<const char* const> arguments) {
-  CLI::App app("Trains a network as a task graph on StarPU.", "regatta train");
-  TrainFlags flags;
-  declare(app, flags);
-  if (!parse(app, arguments)) return 0;
-
-  JobOptions& options = flags.job;
+TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
+  JobOptions options = flags.job;
   options.shuffle = flags.shuffle == "on";
   options.plan.reduction = reduction_named(flags.reduction);
   if (flags.input) options.input = Shape::parse(*flags.input);
@@ -238,53 +251,95 @@ int run_train(std::span<const char* const> arguments) {
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
     options.plan.scheduler = wanted;
   if (flags.scheduler) options.plan.scheduler = *flags.scheduler;
+  if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
+  if (options.data.empty())
+    throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
+  TrainJob job = make_job(options);
+  goal.last_step = last_step_asked(flags, job);
+  return job;
+}
+
+// What --resume takes from the run; flags that would change the recipe make no sense beside it.
+TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal) {
+  const std::set<std::string> allowed{"--resume",  "--epochs",    "--steps", "--json",
+                                      "--workers", "--scheduler", "--data",  "--test"};
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && !allowed.contains(option->get_name()))
+      throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
+  RunRecord run = read_run_json(*flags.resume);
+  TrainJob& job = run.job;
+  job.data =
+      open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data, Split::train);
+  const std::string test = flags.job.test.value_or(run.test.value_or("none"));
+  if (test != "none") job.test = open_for(job.recipe, test, Split::test);
+  if (flags.job.workers)
+    for (DeviceGroup& group : job.plan.nodes.front().groups)
+      if (group.kind == DeviceKind::cpu) group.workers = *flags.job.workers;
+  if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
+  goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
+  return std::move(job);
+}
+
+// Steps done so far.
+std::int64_t go_on(const fs::path& folder, const TrainGoal& goal, Executor& executor) {
+  const std::int64_t done = load_checkpoint(latest_checkpoint(folder), executor);
+  if (done >= goal.last_step)
+    throw InputError("'" + folder.string() + "' has already done " + std::to_string(done) + " of " +
+                     std::to_string(goal.last_step) +
+                     " steps; ask for more with --epochs or --steps");
+  return done;
+}
+
+void start_afresh(const TrainFlags& flags, const TrainJob& job, Executor& executor) {
+  initialise_weights(executor, job.recipe.seed);
+  if (flags.init) set_weights(executor, read_safetensors(*flags.init), *flags.init);
+}
+
+}  // namespace
+
+int run_train(std::span<const char* const> arguments) {
+  CLI::App app("Trains a network as a task graph on StarPU.", "regatta train");
+  TrainFlags flags;
+  declare(app, flags);
+  if (!parse(app, arguments)) return 0;
 
   TrainGoal goal;
-  TrainJob job;
-  if (flags.resume) {
-    job = resumed_job(app, flags, *flags.resume, goal.last_step);
-  } else {
-    if (options.model.empty()) throw InputError("regatta train needs --model (see regatta models)");
-    if (options.data.empty())
-      throw InputError("regatta train needs --data, such as mnist or cifar10-synth");
-    job = make_job(options);
-    goal.last_step = last_step_of(flags, job);
-  }
-
+  const TrainJob job = flags.resume ? resumed_job(app, flags, goal) : new_job(flags, goal);
   Executor executor(job.graph, job.plan, job.exec_options(true));
-  fs::path folder;
+  std::optional<NewRunFolder> fresh;
   if (flags.resume) {
-    folder = *flags.resume;
-    goal.first_step = load_checkpoint(latest_checkpoint(folder), executor);
-    if (goal.first_step >= goal.last_step)
-      throw InputError("'" + folder.string() + "' has already done " +
-                       std::to_string(goal.first_step) + " steps; ask for more with --epochs");
+    goal.first_step = go_on(*flags.resume, goal, executor);
   } else {
-    initialise_weights(executor, job.recipe.seed);
-    if (flags.init) set_weights(executor, read_safetensors(*flags.init), *flags.init);
-    folder = RunFolder::create(flags.out ? fs::path(*flags.out)
-                                         : RunFolder::default_name(job.recipe));
+    start_afresh(flags, job, executor);
+    fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
   }
-  std::optional<std::string> test;
-  if (job.test) test = job.test->info().spec;
-  write_run_json(folder, job, test, goal.last_step);
+  const fs::path folder = fresh ? fresh->path() : fs::path(*flags.resume);
+  // Only now: both files may be wanted inside the new folder.
+  if (flags.json_file) require_writable(*flags.json_file);
+  if (flags.save_gradients) {
+    require_writable(*flags.save_gradients);
+    goal.after_first_step = [&] {
+      write_safetensors(*flags.save_gradients, gradients_of(executor));
+    };
+  }
+  write_run_json(folder, job, goal.last_step);
+  RunFolder run(folder, executor, goal.first_step);
+  if (fresh) fresh->keep();
 
-  if (flags.save_gradients)
-    goal.after_first_step = [&] { write_safetensors(*flags.save_gradients, gradients_of(executor)); };
-  RunFolder run(folder, executor);
-  Console console(run, steps_per_epoch(job.recipe, *job.data), job.data->info().count, goal);
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  train(executor, job.recipe, job.data, job.test, goal, console);
-  std::signal(SIGINT, SIG_DFL);
-
+  Console console(run, job, goal);
+  {
+    const StopOnSignals watch;
+    train(executor, job.recipe, job.data, job.test, goal, console);
+  }
   const Json result = result_of(job, executor, console, folder);
   write_json_result(flags.json_file, result);
-  if (interrupted)
-    std::cerr << "interrupted; go on with: regatta train --resume " << folder.string() << "\n";
-  std::printf("%.0f images/s, %zu tasks a step, run folder %s\n",
-              result["images_per_s"].get<double>(), executor.tasks_per_step(),
+  const std::size_t tasks = executor.tasks_per_step();
+  std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
+              result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",
               folder.string().c_str());
-  return interrupted ? 130 : 0;
+  if (console.steps().back().step == goal.last_step) return 0;
+  std::cerr << "interrupted; go on with: regatta train --resume " << folder.string() << "\n";
+  return 128 + caught_signal;
 }
 
 }  // namespace regatta::app

@@ -12,13 +12,23 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace regatta {
 namespace fs = std::filesystem;
 
+namespace {
+
+// The temporary neighbour.
+fs::path aside_of(const fs::path& path) {
+  return path.string() + ".part-" + std::to_string(::getpid());
+}
+
+}  // namespace
+
 void write_file(const fs::path& path, std::string_view bytes) {
-  const fs::path aside = path.string() + ".part-" + std::to_string(::getpid());
+  const fs::path aside = aside_of(path);
   const auto fail = [&](const char* what) {
     const std::string cause = std::strerror(errno);
     ::unlink(aside.c_str());
@@ -49,6 +59,16 @@ void write_file(const fs::path& path, std::string_view bytes) {
   if (::rename(aside.c_str(), path.c_str()) != 0) fail("replace");
 }
 
+void require_writable(const fs::path& path) {
+  std::error_code code;
+  if (path.empty() || fs::is_directory(path, code))
+    throw InputError("cannot create '" + path.string() + "': it is not the name of a file");
+  const fs::path aside = aside_of(path);
+  const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) throw InputError("cannot create '" + path.string() + "': " + std::strerror(errno));
+  ::unlink(aside.c_str());
+}
+
 std::string read_file(const fs::path& path) {
   std::error_code code;
   if (fs::is_directory(path, code))
@@ -63,7 +83,8 @@ std::string read_file(const fs::path& path) {
 
 fs::path cache_folder() {
   if (const char* own = std::getenv("REGATTA_CACHE"); own && *own) return own;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return fs::path(xdg) / "regatta";
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
+    return fs::path(xdg) / "regatta";
   if (const char* home = std::getenv("HOME"); home && *home)
     return fs::path(home) / ".cache" / "regatta";
   return fs::temp_directory_path() / "regatta";

@@ -12,6 +12,9 @@ namespace regatta {
 // (full disk, missing folder, no permission), leaving whatever was there before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Throws what write_file would say, before there is anything to write: for results of long work.
+void require_writable(const std::filesystem::path& path);
+
 // The whole file; throws InputError that names it.
 std::string read_file(const std::filesystem::path& path);
 

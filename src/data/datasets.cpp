@@ -31,9 +31,7 @@ std::shared_ptr<const Dataset> open_fetched(const std::string& name, Split split
                                             float deviation) {
   const std::filesystem::path folder = dataset_folder(name);
   const std::size_t first = split == Split::train ? 0 : 2;
-  const bool complete = std::ranges::all_of(
-      idx_file_names, [&](auto file) { return std::filesystem::exists(folder / file); });
-  if (!complete)
+  if (!is_fetched(name))
     throw InputError("data set '" + name + "' is not in '" + folder.string() +
                      "': run 'regatta data get " + name + "'");
   DatasetInfo info;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 #include <vector>
 
@@ -168,6 +169,13 @@ void move_into_place(const fs::path& from, const fs::path& folder) {
 }  // namespace
 
 fs::path dataset_folder(const std::string& name) { return cache_folder() / "data" / name; }
+
+bool is_fetched(const std::string& name) {
+  std::error_code code;
+  return std::ranges::all_of(idx_file_names, [&](std::string_view file) {
+    return fs::exists(dataset_folder(name) / file, code);
+  });
+}
 
 fs::path fetch_dataset(const std::string& name, std::ostream& log) {
   const PublicDataset& set = find_public(name);

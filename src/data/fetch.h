@@ -19,6 +19,9 @@ inline constexpr std::array<std::string_view, 4> idx_file_names{
 // cache_folder()/data/NAME. Not created.
 std::filesystem::path dataset_folder(const std::string& name);
 
+// Whether that folder holds all its files.
+bool is_fetched(const std::string& name);
+
 // `mnist` or `fashion-mnist`: returns its folder, filled if it was not, and says on `log` what
 // happens. A folder is complete or absent. Throws InputError that says why each source failed.
 std::filesystem::path fetch_dataset(const std::string& name, std::ostream& log);

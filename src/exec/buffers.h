@@ -29,8 +29,8 @@ class RegisteredBuffer {
   std::size_t bytes_;
   int node_;
   bool pinned_;
-  HostMemory host_;               // when the node is main memory
-  std::uintptr_t device_ = 0;     // otherwise
+  HostMemory host_;            // when the node is main memory
+  std::uintptr_t device_ = 0;  // otherwise
   starpu_data_handle_t handle_{};
 };
 
@@ -59,7 +59,7 @@ class Buffers {
   std::size_t bytes() const;
 
   // For --reduction redux: how StarPU starts and merges gradients.
-  void set_reduction(starpu_codelet* add, starpu_codelet* zero);
+  void set_reduction(starpu_codelet* add, starpu_codelet* zero, void* argument);
 
  private:
   int home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const;
@@ -68,6 +68,7 @@ class Buffers {
   std::vector<int> memory_nodes_;
   bool pinned_;
   starpu_codelet *add_ = nullptr, *zero_ = nullptr;
+  void* argument_ = nullptr;
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>,
            std::vector<std::unique_ptr<RegisteredBuffer>>>
       buffers_;

@@ -25,9 +25,9 @@ struct StepInput {
 };
 
 struct StepResult {
-  std::vector<float> losses;    // per sample
-  std::vector<float> correct;   // per sample, 1 or 0
-  std::vector<float> logits;    // evaluation only: samples x classes
+  std::vector<float> losses;   // per sample
+  std::vector<float> correct;  // per sample, 1 or 0
+  std::vector<float> logits;   // evaluation only: samples x classes
   std::chrono::steady_clock::time_point finished;
 };
 

@@ -13,7 +13,8 @@ Frame::Frame(const Blueprint& blueprint)
       parameters_(blueprint.buckets.size()),
       momenta_(blueprint.buckets.size()),
       packed_(blueprint.buckets.size()),
-      gradients_(blueprint.buckets.size() * static_cast<std::size_t>(gradient_slots(blueprint.plan))),
+      gradients_(blueprint.buckets.size() *
+                 static_cast<std::size_t>(gradient_slots(blueprint.plan))),
       partials_(blueprint.chunks.size()) {}
 
 void Frame::bind(const Buffer& buffer, std::byte* data) {
@@ -38,7 +39,8 @@ void Frame::bind(const Buffer& buffer, std::byte* data) {
       case BufferKind::momentum:
         return &momenta_[buffer.first];
       case BufferKind::gradient:
-        return &gradients_[buffer.first * static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
+        return &gradients_[buffer.first *
+                               static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
                            buffer.second];
       case BufferKind::packed:
         return &packed_[buffer.first];
@@ -59,8 +61,9 @@ std::int32_t* Frame::labels() const {
 }
 
 float* Frame::gradient(BucketId bucket, int slot) const {
-  return floats(gradients_[bucket.value * static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
-                           static_cast<std::size_t>(slot)]);
+  return floats(
+      gradients_[bucket.value * static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
+                 static_cast<std::size_t>(slot)]);
 }
 
 float* Frame::parameter(ParameterId id) const {
@@ -74,21 +77,17 @@ std::byte* Frame::packed(NodeId node, GroupId group) const {
   return bucket ? bucket + blueprint_.packed_offset[group.value][node.value] : nullptr;
 }
 
-float* Frame::state(StateId id) const {
-  return floats(state_ + blueprint_.state_offset[id.value]);
-}
+float* Frame::state(StateId id) const { return floats(state_ + blueprint_.state_offset[id.value]); }
 
 float* Frame::statistics(NodeId node) const {
   return floats(statistics_ + blueprint_.statistics_offset[node.value]);
 }
 
 double* Frame::partials(NodeId node, ChunkId chunk) const {
-  return reinterpret_cast<double*>(partials_[chunk.value] +
-                                   blueprint_.partials_offset[node.value]);
+  return reinterpret_cast<double*>(partials_[chunk.value] + blueprint_.partials_offset[node.value]);
 }
 
-Operands Frame::operands(const Instruction& step, const Chunk& chunk,
-                         const ArenaMap& arena) const {
+Operands Frame::operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const {
   const Graph& graph = blueprint_.graph;
   const Node& node = graph.node(step.node);
   const auto value = [&](NodeId id) {
@@ -111,8 +110,8 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk,
   for (std::size_t i = 0; i < node.parameters.size(); ++i) {
     const ParameterId id = node.parameters[i];
     o.parameters[i] = parameter(id);
-    std::byte* slot = reinterpret_cast<std::byte*>(
-        gradient(blueprint_.bucket_of[id.value], chunk.slot));
+    std::byte* slot =
+        reinterpret_cast<std::byte*>(gradient(blueprint_.bucket_of[id.value], chunk.slot));
     if (slot) o.parameter_gradients[i] = floats(slot + blueprint_.parameter_offset[id.value]);
   }
   o.add_parameter_gradients = always_add || !blueprint_.begins_slot(chunk);

@@ -52,10 +52,10 @@ class Frame {
   std::byte* arena_ = nullptr;
   std::byte* statistics_ = nullptr;
   std::byte* state_ = nullptr;
-  std::vector<std::byte*> borders_, border_gradients_;         // by node
-  std::vector<std::byte*> parameters_, momenta_, packed_;      // by bucket
-  std::vector<std::byte*> gradients_;                          // by bucket and slot
-  std::vector<std::byte*> partials_;                           // by chunk
+  std::vector<std::byte*> borders_, border_gradients_;     // by node
+  std::vector<std::byte*> parameters_, momenta_, packed_;  // by bucket
+  std::vector<std::byte*> gradients_;                      // by bucket and slot
+  std::vector<std::byte*> partials_;                       // by chunk
 };
 
 }  // namespace regatta

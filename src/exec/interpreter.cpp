@@ -55,8 +55,8 @@ class Interpreter {
     const Part& part = action.phase == Phase::forward ? program.forward[action.part]
                                                       : program.backward[action.part];
     const Chunk& chunk = blueprint_.chunks[action.chunk.value];
-    const ArenaMap& arena = evaluating ? place.evaluate_arena[chunk.group.value]
-                                       : place.train_arena[chunk.group.value];
+    const ArenaMap& arena =
+        evaluating ? place.evaluate_arena[chunk.group.value] : place.train_arena[chunk.group.value];
     for (const Instruction& step : part) {
       Operands operands = frame_.operands(step, chunk, arena);
       operands.n = submission_.spans[chunk.id.value].count;

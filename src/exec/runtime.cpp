@@ -20,10 +20,18 @@ namespace fs = std::filesystem;
 namespace {
 
 // Variables that StarPU reads as whole numbers and aborts on otherwise.
-constexpr std::array<const char*, 12> whole_numbers{
-    "STARPU_NCPU",         "STARPU_NCPUS",       "STARPU_NCUDA",         "STARPU_RESERVE_NCPU",
-    "STARPU_NTHREADS_PER_CORE", "STARPU_WORKERS_NOBIND", "STARPU_CALIBRATE", "STARPU_PREFETCH",
-    "STARPU_BACKOFF_MIN",  "STARPU_BACKOFF_MAX", "STARPU_SILENT",        "STARPU_FXT_TRACE"};
+constexpr std::array<const char*, 12> whole_numbers{"STARPU_NCPU",
+                                                    "STARPU_NCPUS",
+                                                    "STARPU_NCUDA",
+                                                    "STARPU_RESERVE_NCPU",
+                                                    "STARPU_NTHREADS_PER_CORE",
+                                                    "STARPU_WORKERS_NOBIND",
+                                                    "STARPU_CALIBRATE",
+                                                    "STARPU_PREFETCH",
+                                                    "STARPU_BACKOFF_MIN",
+                                                    "STARPU_BACKOFF_MAX",
+                                                    "STARPU_SILENT",
+                                                    "STARPU_FXT_TRACE"};
 
 void check_folder(const char* variable, const fs::path& folder) {
   std::error_code code;
@@ -74,7 +82,8 @@ Runtime::Runtime(const RuntimeOptions& options) {
   }
   ::setenv("STARPU_SILENT", "1", 0);
   // More workers than cores cannot each be bound to one.
-  if (options.cpu_workers + options.gpus > available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
+  if (options.cpu_workers + options.gpus > available_cpus())
+    ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
 
   starpu_conf conf;
   starpu_conf_init(&conf);

@@ -1,6 +1,5 @@
 #include "exec/submission.h"
 
-
 namespace regatta {
 
 void Submission::fail(std::exception_ptr cause) {

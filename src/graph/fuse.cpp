@@ -12,9 +12,7 @@ bool takes_relu(const OpDef& op) {
   return op.name == "batch_norm" || op.name == "conv" || op.name == "dense";
 }
 
-bool plain(const Node& node) {
-  return !node.attributes.flag("relu") && node.inputs.size() == 1;
-}
+bool plain(const Node& node) { return !node.attributes.flag("relu") && node.inputs.size() == 1; }
 
 // The batch norm an addition can be taken into: one that only the addition reads. The later input
 // is preferred, since by then the other one exists.

@@ -24,8 +24,7 @@ class Attributes {
   using Value = std::variant<std::int64_t, double, std::vector<std::int64_t>>;
 
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<const std::string, Value>> values)
-      : values_(values) {}
+  Attributes(std::initializer_list<std::pair<const std::string, Value>> values) : values_(values) {}
 
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
   bool has(const std::string& name) const { return values_.contains(name); }

@@ -24,8 +24,8 @@ struct TensorSpec {
   Init init;
 };
 
-// One call of a reference kernel on `n` samples, plain NCHW. Backward *adds* to every gradient it is
-// given; a null gradient is not wanted.
+// One call of a reference kernel on `n` samples, plain NCHW. Backward *adds* to every gradient it
+// is given; a null gradient is not wanted.
 template <class T>
 struct ReferenceCall {
   const Node* node = nullptr;
@@ -35,7 +35,7 @@ struct ReferenceCall {
   std::vector<const T*> inputs;
   T* output = nullptr;
   std::vector<const T*> parameters;
-  std::vector<T*> states;  // forward in training updates them
+  std::vector<T*> states;                // forward in training updates them
   const std::int32_t* labels = nullptr;  // the loss alone reads them
   const T* output_gradient = nullptr;
   std::vector<T*> input_gradients;

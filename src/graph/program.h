@@ -15,8 +15,8 @@ enum class Pass { train, evaluate };
 enum class Work {
   forward,
   backward,
-  // A meeting operator on a cut batch: the chunk's own sums, then, once all chunks' sums are merged,
-  // the rest. Both ways.
+  // A meeting operator on a cut batch: the chunk's own sums, then, once all chunks' sums are
+  // merged, the rest. Both ways.
   statistics,
   normalise,
   gradient_sums,

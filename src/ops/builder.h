@@ -8,28 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "graph/graph.h"
-#include "ops/window.h"
+#include "regatta/layers.h"
 
 namespace regatta {
-
-struct ConvSettings {
-  std::int64_t channels = 0;  // of the output
-  Extent kernel = 1;
-  Extent stride = 1;
-  Extent padding = 0;
-  bool bias = true;
-  bool init_normal_fan_out = false;  // He's normal initialisation, as residual networks use
-};
-
-struct PoolSettings {
-  Extent kernel = 2;
-  std::optional<Extent> stride = {};  // default: the kernel, so that windows tile the image
-  Extent padding = 0;
-};
 
 class NetBuilder {
  public:

@@ -2,21 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "graph/op.h"
+#include "regatta/layers.h"
 
 namespace regatta {
-
-struct Extent {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-
-  constexpr Extent(std::int64_t both) : height(both), width(both) {}  // so that .kernel = 3 reads
-  constexpr Extent(std::int64_t rows, std::int64_t columns) : height(rows), width(columns) {}
-  constexpr std::int64_t area() const { return height * width; }
-  std::string text() const { return std::to_string(height) + "x" + std::to_string(width); }
-};
 
 struct Window {
   Extent kernel;

@@ -26,13 +26,12 @@ std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
 
 std::vector<std::int64_t> chunks_for(const Graph& graph, std::int64_t samples,
                                      const PlanOptions& options) {
-  if (!options.chunks)
-    return equal_chunks(samples, default_chunk_count(graph, samples, options));
+  if (!options.chunks) return equal_chunks(samples, default_chunk_count(graph, samples, options));
   if (options.chunks->size() > 1) return *options.chunks;
   const std::int64_t count = options.chunks->front();
   if (count < 1 || count > samples)
-    throw InputError("--chunks " + std::to_string(count) + ": use 1 to " +
-                     std::to_string(samples) + ", the samples to cut, or a list of sizes");
+    throw InputError("--chunks " + std::to_string(count) + ": use 1 to " + std::to_string(samples) +
+                     ", the samples to cut, or a list of sizes");
   return equal_chunks(samples, count);
 }
 
@@ -51,22 +50,29 @@ DeviceGroup cpu_group(const Graph& graph, std::int64_t share, const PlanOptions&
 }
 
 DeviceGroup cuda_group(const Graph& graph, std::int64_t share, const PlanOptions& options) {
-  DeviceGroup gpu{.name = "cuda", .kind = DeviceKind::cuda, .workers = 1,
-                  .layout = options.gpu_layout, .chunks = {share}, .lanes = 1};
-  if (options.devices.size() == 1 && options.chunks)
-    gpu.chunks = chunks_for(graph, share, options);
+  DeviceGroup gpu{.name = "cuda",
+                  .kind = DeviceKind::cuda,
+                  .workers = 1,
+                  .layout = options.gpu_layout,
+                  .chunks = {share},
+                  .lanes = 1};
+  if (options.devices.size() == 1 && options.chunks) gpu.chunks = chunks_for(graph, share, options);
   return gpu;
 }
 
 std::vector<std::int64_t> shares_for(std::int64_t batch, const PlanOptions& options) {
-  if (options.devices.size() == 1) return {batch};
+  if (options.devices.size() == 1) {
+    if (options.shares)
+      throw InputError("--shares: the one device takes the whole batch; name several in --devices");
+    return {batch};
+  }
   if (!options.shares)
     throw InputError("several devices need --shares: samples of the batch of " +
                      std::to_string(batch) + " for each of --devices, such as --shares " +
                      std::to_string(batch / 8) + "," + std::to_string(batch - batch / 8));
   if (options.shares->size() != options.devices.size())
-    throw InputError("--shares names " + std::to_string(options.shares->size()) +
-                     " numbers for " + std::to_string(options.devices.size()) + " devices");
+    throw InputError("--shares names " + std::to_string(options.shares->size()) + " numbers for " +
+                     std::to_string(options.devices.size()) + " devices");
   return *options.shares;
 }
 
@@ -114,7 +120,11 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
                                    : cuda_group(graph, shares[i], options));
   }
   // A GPU is fed by CPU workers of its own where no CPU group could do it.
-  if (!cpu) plan.loaders = std::clamp(options.workers - 1, 1, 4);
+  // It takes the step in one pass: its tasks run one after another anyway.
+  if (!cpu) {
+    plan.loaders = std::clamp(options.workers - 1, 1, 4);
+    plan.bucket_bytes = std::int64_t{1} << 40;
+  }
   if (cpu && recipe.precision != Precision::fp32)
     throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
                      " is for GPUs: use --devices cuda");

@@ -25,8 +25,8 @@ struct PlanOptions {
 };
 
 // One node. Chunks of CPUs are large enough that scheduling stays small beside work, and no more
-// than there are workers; with `deterministic` the number of workers has no say in them. A GPU takes
-// its share whole.
+// than there are workers; with `deterministic` the number of workers has no say in them. A GPU
+// takes its share whole.
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
 
 // "cpu", "cuda" or "cpu,cuda".

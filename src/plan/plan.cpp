@@ -160,12 +160,10 @@ Plan plan_from_json(const Json& json, const Graph& graph) try {
     for (const Json& group_json : node_json.at("groups")) {
       const std::string kind = group_json.at("kind");
       if (kind != "cpu" && kind != "cuda") throw InputError("plan: device kind '" + kind + "'");
-      node.groups.push_back({group_json.at("name"),
-                             kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda,
-                             group_json.at("workers"),
-                             layout_named(group_json.at("layout").get<std::string>()),
-                             group_json.at("chunks").get<std::vector<std::int64_t>>(),
-                             group_json.at("lanes")});
+      node.groups.push_back(
+          {group_json.at("name"), kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda,
+           group_json.at("workers"), layout_named(group_json.at("layout").get<std::string>()),
+           group_json.at("chunks").get<std::vector<std::int64_t>>(), group_json.at("lanes")});
     }
     plan.nodes.push_back(std::move(node));
   }

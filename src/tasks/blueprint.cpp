@@ -51,9 +51,8 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
     blueprint.segment_of[id.value] = segment;
     for (const StateId state : node.states) {
       blueprint.state_offset[state.value] = place.state_bytes;
-      place.state_bytes +=
-          align_up(static_cast<std::size_t>(blueprint.graph.state(state).shape.elements()) *
-                   sizeof(float));
+      place.state_bytes += align_up(
+          static_cast<std::size_t>(blueprint.graph.state(state).shape.elements()) * sizeof(float));
     }
     if (!node.op->meets) continue;
     const std::size_t channels = padded_channels(node.shape.channels());
@@ -101,23 +100,22 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                          bool training) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
-  Blueprint blueprint{
-      .graph = graph,
-      .plan = plan,
-      .chunks = chunks_of(plan),
-      .owner = {},
-      .forms = {},
-      .flow = GradientFlow(graph),
-      .segments = std::vector<SegmentPlace>(plan.segments.size()),
-      .segment_of = std::vector<SegmentId>(nodes),
-      .buckets = {},
-      .bucket_of = std::vector<BucketId>(graph.parameters().size()),
-      .parameter_offset = std::vector<std::size_t>(graph.parameters().size()),
-      .packed_room = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
-      .packed_offset = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
-      .state_offset = std::vector<std::size_t>(graph.states().size()),
-      .statistics_offset = std::vector<std::size_t>(nodes),
-      .partials_offset = std::vector<std::size_t>(nodes)};
+  Blueprint blueprint{.graph = graph,
+                      .plan = plan,
+                      .chunks = chunks_of(plan),
+                      .owner = {},
+                      .forms = {},
+                      .flow = GradientFlow(graph),
+                      .segments = std::vector<SegmentPlace>(plan.segments.size()),
+                      .segment_of = std::vector<SegmentId>(nodes),
+                      .buckets = {},
+                      .bucket_of = std::vector<BucketId>(graph.parameters().size()),
+                      .parameter_offset = std::vector<std::size_t>(graph.parameters().size()),
+                      .packed_room = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
+                      .packed_offset = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
+                      .state_offset = std::vector<std::size_t>(graph.states().size()),
+                      .statistics_offset = std::vector<std::size_t>(nodes),
+                      .partials_offset = std::vector<std::size_t>(nodes)};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));

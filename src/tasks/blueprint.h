@@ -1,5 +1,5 @@
-// Where everything lies: programs, arenas, buckets and the offsets inside every buffer. Derived from
-// graph and plan alone, shared by all task lists of a run.
+// Where everything lies: programs, arenas, buckets and the offsets inside every buffer. Derived
+// from graph and plan alone, shared by all task lists of a run.
 #pragma once
 
 #include <cstdint>
@@ -40,21 +40,21 @@ struct Blueprint {
   Graph graph;
   Plan plan;
   std::vector<Chunk> chunks;
-  GroupId owner;                               // keeps parameters and takes the steps
-  std::vector<std::vector<ValueForm>> forms;   // by group, then node
+  GroupId owner;                              // keeps parameters and takes the steps
+  std::vector<std::vector<ValueForm>> forms;  // by group, then node
   GradientFlow flow;
   std::vector<SegmentPlace> segments;
   std::vector<SegmentId> segment_of;  // by node
   std::vector<Bucket> buckets;
-  std::vector<BucketId> bucket_of;              // by parameter
-  std::vector<std::size_t> parameter_offset;    // by parameter, bytes inside its bucket
+  std::vector<BucketId> bucket_of;            // by parameter
+  std::vector<std::size_t> parameter_offset;  // by parameter, bytes inside its bucket
   // By group, then node: room for its packed parameters, and where in the bucket.
   std::vector<std::vector<std::size_t>> packed_room, packed_offset;
-  std::vector<std::size_t> state_offset;        // by state, bytes inside its segment's state
-  std::vector<std::size_t> statistics_offset;   // by node, bytes inside its segment's statistics
-  std::vector<std::size_t> partials_offset;     // by node, bytes inside its segment's partials
-  std::size_t sample_bytes = 0;                 // one stored sample
-  std::size_t labels_offset = 0;                // inside a samples buffer of the largest chunk
+  std::vector<std::size_t> state_offset;       // by state, bytes inside its segment's state
+  std::vector<std::size_t> statistics_offset;  // by node, bytes inside its segment's statistics
+  std::vector<std::size_t> partials_offset;    // by node, bytes inside its segment's partials
+  std::size_t sample_bytes = 0;                // one stored sample
+  std::size_t labels_offset = 0;               // inside a samples buffer of the largest chunk
 
   bool cut() const { return chunks.size() > 1; }
   // The forward and backward of a chunk are one task, so its arena may serve the next chunk.

@@ -11,8 +11,11 @@
 namespace regatta {
 namespace {
 
-// Builds one task list. Actions are emitted in sequential order; `gathering` decides whether an
-// action joins the task before it.
+// How far actions run together in one task when the whole step is one segment and one chunk: on a
+// CPU all of them; on a GPU all but those of the host, so that a step is one graph.
+enum class Together { parts, device, all };
+
+// Builds one task list. Actions are emitted in an order that sequential execution may follow.
 class Lowering {
  public:
   Lowering(const Blueprint& blueprint, Job job)
@@ -23,22 +26,23 @@ class Lowering {
   }
 
   TaskList run() {
-    const bool one_task = blueprint_.plan.gather_phases && blueprint_.segments.size() == 1 &&
-                          !blueprint_.cut() && on_cpu(GroupId{0});
+    const bool whole = blueprint_.plan.gather_phases && blueprint_.segments.size() == 1 &&
+                       !blueprint_.cut() && list_.job != Job::prepare;
+    if (whole) together_ = on_cpu(GroupId{0}) ? Together::all : Together::device;
     switch (list_.job) {
       case Job::prepare:
         for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b}, false);
         break;
       case Job::train:
-        joined_ = one_task;
         loads();
         forward_segments();
         backward_segments();
+        late_deliveries();
         break;
       case Job::evaluate:
-        joined_ = one_task;
         loads();
         forward_segments();
+        late_deliveries();
         break;
     }
     return std::move(list_);
@@ -47,10 +51,26 @@ class Lowering {
  private:
   // --- tasks
 
+  // A task on a device of `group`; `join`: the one before it.
   Task& task_for(GroupId group, bool join) {
-    if (!(join || joined_) || list_.tasks.empty()) {
+    const bool first = list_.tasks.empty() || list_.tasks.back().on_host;
+    const bool joins = together_ == Together::all
+                           ? !list_.tasks.empty()
+                           : join || (together_ == Together::device && !first);
+    if (!joins) {
       list_.tasks.emplace_back();
       list_.tasks.back().group = group;
+    }
+    return list_.tasks.back();
+  }
+
+  // Loading and delivering; a CPU's task may take them along.
+  Task& host_task(GroupId group, bool join) {
+    const bool joins = (join || together_ == Together::all) && !list_.tasks.empty();
+    if (!joins) {
+      list_.tasks.emplace_back();
+      list_.tasks.back().group = group;
+      list_.tasks.back().on_host = true;
     }
     return list_.tasks.back();
   }
@@ -108,8 +128,7 @@ class Lowering {
 
   void touch_packed(Task& task, BucketId b, GroupId group, Mode mode) {
     const std::size_t bytes = blueprint_.buckets[b.value].packed_bytes[group.value];
-    if (bytes > 0)
-      touch(task, buffer(BufferKind::packed, b.value, group.value, bytes), mode);
+    if (bytes > 0) touch(task, buffer(BufferKind::packed, b.value, group.value, bytes), mode);
   }
   void touch_arena(Task& task, SegmentId s, const Chunk& chunk, bool begins) {
     const SegmentPlace& place = blueprint_.segments[s.value];
@@ -130,8 +149,7 @@ class Lowering {
   }
 
   void load(const Chunk& chunk) {
-    Task& task = task_for(chunk.group, false);
-    task.on_host = true;
+    Task& task = host_task(chunk.group, false);
     task.actions.push_back({.phase = Phase::load, .chunk = chunk.id});
     // Loading ahead must not hold up the step that is computing.
     if (task.actions.size() == 1) task.priority = -1;
@@ -144,8 +162,8 @@ class Lowering {
       const Program& program = program_of_segment(segment);
       for (std::uint32_t part = 0; part < program.forward.size(); ++part) {
         for (const Chunk& chunk : blueprint_.chunks) {
-          const bool last = s + 1 == blueprint_.segments.size() &&
-                            part + 1 == program.forward.size();
+          const bool last =
+              s + 1 == blueprint_.segments.size() && part + 1 == program.forward.size();
           const bool loads = load_with_forward(chunk) && s == 0 && part == 0;
           if (loads) {
             load(chunk);
@@ -157,7 +175,6 @@ class Lowering {
           const bool gather = blueprint_.plan.gather_phases;
           if (on_cpu(chunk.group)) deliver(chunk, gather);
           if (pass_ == Pass::train && gather) backward(segment, 0, chunk, true);
-          if (!on_cpu(chunk.group)) deliver(chunk, false);
         }
         if (part + 1 < program.forward.size()) meet(segment, part, Phase::combine);
       }
@@ -183,7 +200,8 @@ class Lowering {
   void forward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
     const Part& steps = program_of_segment(s).forward[part];
     Task& task = task_for(chunk.group, join);
-    task.actions.push_back({.phase = Phase::forward, .segment = s, .part = part, .chunk = chunk.id});
+    task.actions.push_back(
+        {.phase = Phase::forward, .segment = s, .part = part, .chunk = chunk.id});
     touch_arena(task, s, chunk, part == 0);
     const std::vector<bool> border_here = borders(s);
     for (const Instruction& step : steps) {
@@ -272,8 +290,7 @@ class Lowering {
       case Work::statistics:
       case Work::gradient_sums:
         if (step.work == Work::gradient_sums) statistics(Mode::read);
-        touch(task,
-              segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
               Mode::read_write);
         break;
       case Work::normalise:
@@ -297,9 +314,14 @@ class Lowering {
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
   }
 
+  // What a GPU computed is delivered by tasks of their own, after the step's.
+  void late_deliveries() {
+    for (const Chunk& chunk : blueprint_.chunks)
+      if (!on_cpu(chunk.group)) deliver(chunk, false);
+  }
+
   void deliver(const Chunk& chunk, bool join) {
-    Task& task = task_for(chunk.group, join);
-    if (task.actions.empty()) task.on_host = true;
+    Task& task = host_task(chunk.group, join);
     task.actions.push_back({.phase = Phase::deliver, .chunk = chunk.id});
     touch(task, border(chunk, graph_.loss()), Mode::read);
     if (pass_ == Pass::evaluate) touch(task, border(chunk, graph_.logits()), Mode::read);
@@ -353,8 +375,8 @@ class Lowering {
 
   bool on_cpu(GroupId group) const { return blueprint_.group(group).kind == DeviceKind::cpu; }
   bool load_with_forward(const Chunk& chunk) const {
-    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() && !joined_ &&
-           on_cpu(chunk.group);
+    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() &&
+           together_ == Together::parts && on_cpu(chunk.group);
   }
   const Program& program_of_segment(SegmentId s) const {
     const SegmentPlace& place = blueprint_.segments[s.value];
@@ -367,23 +389,23 @@ class Lowering {
   bool outside(SegmentId s, NodeId node) const { return blueprint_.segment_of[node.value] != s; }
   double flops(const Node& node, Work work, const Chunk& chunk) const {
     const Cost cost = node.op->cost(node, input_shapes(graph_, node));
-    const bool back = work == Work::backward || work == Work::gradient_sums ||
-                      work == Work::gradient_apply;
+    const bool back =
+        work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
     return (back ? cost.backward_flops : cost.forward_flops) * static_cast<double>(chunk.capacity);
   }
 
   const Blueprint& blueprint_;
   const Graph& graph_;
   Pass pass_;
-  bool joined_ = false;  // everything is one task
+  Together together_ = Together::parts;
   TaskList list_;
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 9> phase_names{
-    "load",   "forward", "combine", "deliver", "backward", "combine_gradient",
-    "reduce", "update",  "pack"};
+constexpr std::array<std::string_view, 9> phase_names{"load",    "forward",  "combine",
+                                                      "deliver", "backward", "combine_gradient",
+                                                      "reduce",  "update",   "pack"};
 
 }  // namespace
 

@@ -22,9 +22,8 @@ struct Tensor {
 
 // Largest first, each at the lowest gap among those alive at the same time.
 std::size_t place(std::vector<Tensor>& tensors) {
-  std::ranges::stable_sort(tensors, [](const Tensor& a, const Tensor& b) {
-    return a.bytes > b.bytes;
-  });
+  std::ranges::stable_sort(tensors,
+                           [](const Tensor& a, const Tensor& b) { return a.bytes > b.bytes; });
   std::size_t total = 0;
   std::vector<const Tensor*> placed;  // by offset
   for (Tensor& tensor : tensors) {
@@ -37,9 +36,9 @@ std::size_t place(std::vector<Tensor>& tensors) {
     }
     *tensor.offset = offset;
     total = std::max(total, offset + tensor.bytes);
-    placed.insert(std::ranges::upper_bound(placed, offset, {},
-                                           [](const Tensor* t) { return *t->offset; }),
-                  &tensor);
+    placed.insert(
+        std::ranges::upper_bound(placed, offset, {}, [](const Tensor* t) { return *t->offset; }),
+        &tensor);
   }
   return total;
 }
@@ -60,8 +59,7 @@ std::vector<ValueForm> value_forms(const Graph& graph, Layout layout, Precision 
 std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass) {
   std::vector<bool> border(graph.nodes().size());
   for (NodeId id = first; id <= last; ++id.value)
-    border[id.value] = id == graph.loss() ||
-                       (id == graph.logits() && pass == Pass::evaluate) ||
+    border[id.value] = id == graph.loss() || (id == graph.logits() && pass == Pass::evaluate) ||
                        std::ranges::any_of(graph.users(id), [&](NodeId u) { return u > last; });
   return border;
 }

@@ -1,5 +1,5 @@
-// tasks/: graph + plan -> the task list of one step, which the simulator and the executor both read:
-// buffers with their sizes, and tasks with what they do and which buffers they touch.
+// tasks/: graph + plan -> the task list of one step, which the simulator and the executor both
+// read: buffers with their sizes, and tasks with what they do and which buffers they touch.
 #pragma once
 
 #include <cstddef>

@@ -53,11 +53,11 @@ struct Access {
 // What a task does, in order. Fields that do not concern the phase are zero.
 struct Action {
   Phase phase = Phase::forward;
-  SegmentId segment;
+  SegmentId segment{};
   std::uint32_t part = 0;
-  ChunkId chunk;
-  BucketId bucket;
-  GroupId group;  // of packing
+  ChunkId chunk{};
+  BucketId bucket{};
+  GroupId group{};  // of packing
 };
 
 struct Task {

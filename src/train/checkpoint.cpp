@@ -66,9 +66,10 @@ std::int64_t load_checkpoint(const fs::path& checkpoint, Executor& executor) {
   set_weights(executor, read_safetensors(model), model.string());
   set_momenta(executor, read_safetensors(optimizer), optimizer.string());
   const Json state = read_json(checkpoint / "state.json");
-  if (!state.contains("step") || !state["step"].is_number_integer())
+  const Json step = state.is_object() ? state.value("step", Json()) : Json();
+  if (!step.is_number_integer() || step < 0)
     throw InputError("'" + (checkpoint / "state.json").string() + "' does not say its step");
-  return state["step"];
+  return step;
 }
 
 }  // namespace regatta

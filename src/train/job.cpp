@@ -1,25 +1,27 @@
 #include "train/job.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <sstream>
+#include <variant>
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "exec/runtime.h"
+#include "graph/op.h"
 #include "models/models.h"
 #include "platform/machine.h"
 
 namespace regatta {
 namespace {
 
-// Sets that come with a test split of their own; files do not.
-bool has_test_split(const std::string& spec) {
-  return spec.find(':') == std::string::npos || spec.starts_with("synth:");
-}
-
 void require_fit(const DatasetInfo& info, const Shape& input, std::int64_t classes) {
   if (info.sample != input)
     throw InputError("data '" + info.spec + "' has samples of " + info.sample.text() +
-                     ", the model takes " + input.text() + "; drop --input or choose other data");
+                     ", the model takes " + input.text() +
+                     "; choose other data or another --input");
   if (info.classes > classes)
     throw InputError("data '" + info.spec + "' has labels up to " +
                      std::to_string(info.classes - 1) + ", the model has " +
@@ -27,10 +29,45 @@ void require_fit(const DatasetInfo& info, const Shape& input, std::int64_t class
                      std::to_string(info.classes));
 }
 
-// The data set as the command line leaves it: `--test none` is null.
-std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe& recipe) {
+void require_sense(const JobOptions& options) {
+  if (options.batch < 1)
+    throw InputError("--batch " + std::to_string(options.batch) + ": use 1 or more");
+  // The update computes in float.
+  constexpr double largest = std::numeric_limits<float>::max();
+  const auto check = [](const char* flag, double value) {
+    if (value >= 0 && value <= largest) return;
+    std::ostringstream text;
+    text << flag << ' ' << value << ": use a number of 0 or more that a float can hold";
+    throw InputError(text.str());
+  };
+  check("--lr", options.sgd.learning_rate);
+  check("--momentum", options.sgd.momentum);
+  check("--weight-decay", options.sgd.weight_decay);
+  if (options.workers && (*options.workers < 1 || *options.workers > most_workers))
+    throw InputError("--workers " + std::to_string(*options.workers) + ": use 1 to " +
+                     std::to_string(most_workers));
+}
+
+// A name of the zoo says all of a network; a user's own gets a mark of what it is made of, since
+// the recipe must tell two of them apart.
+std::string model_in_recipe(const JobOptions& options) {
+  if (!options.network) return options.model;
+  Json nodes = Json::array();
+  for (const Node& node : options.network->nodes()) {
+    Json inputs = Json::array(), attributes = Json::object();
+    for (const NodeId input : node.inputs) inputs.push_back(input.value);
+    for (const auto& [name, value] : node.attributes.values())
+      attributes[name] = std::visit([](const auto& held) { return Json(held); }, value);
+    nodes.push_back({node.op->name, node.name, inputs, attributes});
+  }
+  return options.network->name() + "#" + sha256_hex(nodes.dump()).substr(0, 8);
+}
+
+// Null if there is nothing to test on: it was declined, or would be the training data again.
+std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe& recipe,
+                                         const DatasetInfo& data) {
   if (options.test == "none") return nullptr;
-  if (!options.test && !has_test_split(options.data)) return nullptr;
+  if (!options.test && data.splits_coincide) return nullptr;
   return open_for(recipe, options.test.value_or(options.data), Split::test);
 }
 
@@ -38,10 +75,15 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe
 
 int default_workers() {
   check_starpu_environment();
-  for (const char* name : {"STARPU_NCPU", "STARPU_NCPUS"})
-    if (const char* value = std::getenv(name); value && std::atoi(value) > 0)
-      return std::atoi(value);
-  return available_cpus();
+  for (const char* name : {"STARPU_NCPU", "STARPU_NCPUS"}) {
+    const char* value = std::getenv(name);
+    const int workers = value ? std::atoi(value) : 0;
+    if (workers > most_workers)
+      throw InputError(std::string(name) + "=" + value + ": use at most " +
+                       std::to_string(most_workers));
+    if (workers > 0) return workers;
+  }
+  return std::min(available_cpus(), most_workers);
 }
 
 Layout default_cpu_layout() { return cpu::preferred_layout(); }
@@ -62,6 +104,8 @@ ExecOptions TrainJob::exec_options(bool training) const {
 }
 
 TrainJob make_job(const JobOptions& options) {
+  require_sense(options);
+  if (!options.network) build_model(options.model);  // a wrong name is told before data is read
   TrainJob job;
   job.data = open_dataset(options.data, Split::train, options.seed);
   const DatasetInfo& info = job.data->info();
@@ -70,7 +114,7 @@ TrainJob make_job(const JobOptions& options) {
   job.graph = fuse(options.network ? *options.network : build_model(options.model, adapt));
 
   Recipe& recipe = job.recipe;
-  recipe.model = job.graph.name();
+  recipe.model = model_in_recipe(options);
   recipe.input = job.graph.node(job.graph.input()).shape;
   recipe.classes = job.graph.classes();
   recipe.data = options.data;
@@ -85,7 +129,7 @@ TrainJob make_job(const JobOptions& options) {
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
                      "' has only " + std::to_string(info.count) + " samples");
-  job.test = open_test(options, recipe);
+  job.test = open_test(options, recipe, info);
 
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
@@ -96,15 +140,15 @@ TrainJob make_job(const JobOptions& options) {
 }
 
 TrainJob job_of_run(const Json& run) {
-  if (!run.contains("recipe") || !run.contains("plan"))
-    throw InputError("run.json has no recipe or no plan; was it written by regatta train?");
+  for (const char* key : {"recipe", "plan"})
+    if (!run.contains(key)) throw InputError(std::string("it has no ") + key);
   TrainJob job;
   job.recipe = recipe_from_json(run["recipe"]);
   job.graph = fuse(
       build_model(job.recipe.model, {.input = job.recipe.input, .classes = job.recipe.classes}));
   job.plan = plan_from_json(run["plan"], job.graph);
   if (job.plan.recipe != job.recipe.fingerprint())
-    throw InputError("run.json: the plan was made for another recipe");
+    throw InputError("its plan was made for another recipe");
   require_valid(job.plan, job.graph, job.recipe.batch);
   return job;
 }

@@ -17,7 +17,7 @@ struct JobOptions {
   std::string model;             // a name of the zoo, unless `network` is given
   std::optional<Graph> network;  // a user's own
   std::string data;
-  std::optional<std::string> test;  // default: the test split of a named or synthetic set; "none"
+  std::optional<std::string> test;  // default: the data's own test split, if it has one; "none"
   std::optional<Shape> input;
   std::optional<std::int64_t> classes;
   std::int64_t batch = 64;
@@ -41,12 +41,14 @@ struct TrainJob {
 
 TrainJob make_job(const JobOptions& options);
 
-// A run's data, graph, recipe and plan again, from its run.json.
+// A run's graph, recipe and plan again, from its run.json; its data is not opened.
 TrainJob job_of_run(const Json& run);
 
 // Opens `spec` for a network that was trained by `recipe`; throws InputError if samples or labels
 // do not fit it.
 std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split);
+
+inline constexpr int most_workers = 256;  // StarPU is built for no more
 
 // STARPU_NCPU, else the CPUs this process may use; and the layout their vectors want.
 int default_workers();

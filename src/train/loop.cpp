@@ -21,8 +21,9 @@ StepInput batch_of(const std::shared_ptr<const Dataset>& data, const Order& orde
   input.load = [data, order, first](std::int64_t begin, std::int64_t count, std::byte* samples,
                                     std::int32_t* labels) {
     const std::span<const std::int64_t> all(*order);
-    data->read(all.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)),
-               samples, labels);
+    data->read(
+        all.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)),
+        samples, labels);
   };
   return input;
 }
@@ -98,8 +99,9 @@ class Loop {
     record.duration = result.finished - last_finish_;
     last_finish_ = result.finished;
     if (!std::isfinite(record.loss))
-      throw Error("step " + std::to_string(record.step) +
-                  ": the loss is no longer a number; try a smaller --lr");
+      throw InputError("step " + std::to_string(record.step) +
+                       ": the loss is no longer a number; try a smaller --lr, or look for such "
+                       "values in the data");
     loss_sum_ += sum;
     seen_ += record.samples;
     correct_ += record.correct;
@@ -139,13 +141,30 @@ std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data) {
   return (data.info().count + recipe.batch - 1) / recipe.batch;
 }
 
+std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std::int64_t> steps,
+                          std::int64_t per_epoch) {
+  const auto refuse = [](const char* flag, std::int64_t value, const char* way_out) {
+    throw InputError(std::string(flag) + " " + std::to_string(value) + ": " + way_out);
+  };
+  if (epochs && steps) throw InputError("--epochs and --steps exclude each other; give one");
+  if (steps) {
+    if (*steps < 1) refuse("--steps", *steps, "use 1 or more");
+    return *steps;
+  }
+  std::int64_t last = 0;
+  if (epochs && *epochs < 1) refuse("--epochs", *epochs, "use 1 or more");
+  if (__builtin_mul_overflow(epochs.value_or(1), per_epoch, &last))
+    refuse("--epochs", *epochs, "that is more steps than can be counted");
+  return last;
+}
+
 void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
            std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer) {
   Loop(executor, recipe, std::move(data), std::move(test), goal, observer).run();
 }
 
-Evaluation evaluate(Executor& executor, std::shared_ptr<const Dataset> data, std::int64_t batch,
-                    bool keep_logits) {
+Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
+                    std::int64_t batch, bool keep_logits) {
   const auto order = std::make_shared<const std::vector<std::int64_t>>(
       epoch_order(data->info().count, 0, 0, false));
   Evaluation total;

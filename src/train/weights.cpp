@@ -88,8 +88,8 @@ void match(const std::vector<const Parameter*>& wanted, const TensorFile& file,
   for (const NamedTensor& tensor : file.tensors)
     if (!known.contains(tensor.name)) surplus += (surplus.empty() ? "" : ", ") + tensor.name;
   if (missing.empty() && surplus.empty()) return;
-  throw InputError("'" + from + "' does not fit the model:" +
-                   (missing.empty() ? "" : " it lacks " + missing) +
+  throw InputError("'" + from +
+                   "' does not fit the model:" + (missing.empty() ? "" : " it lacks " + missing) +
                    (missing.empty() || surplus.empty() ? "" : ";") +
                    (surplus.empty() ? "" : " the model has no " + surplus));
 }
@@ -139,8 +139,7 @@ void initialise_weights(Executor& executor, std::uint64_t seed) {
 }
 
 TensorFile weights_of(const Executor& executor) {
-  TensorFile file =
-      parameters_as(executor, [&](ParameterId id) { return executor.parameter(id); });
+  TensorFile file = parameters_as(executor, [&](ParameterId id) { return executor.parameter(id); });
   const auto& states = executor.graph().states();
   for (std::uint32_t i = 0; i < states.size(); ++i) {
     const std::vector<float> values = executor.state(StateId{i});

@@ -43,7 +43,8 @@ std::vector<Network> networks() {
       {"conv_strided_relu",
        {2, 12, 11},
        [](NetBuilder& n) {
-         NodeId x = n.conv("a", n.input(), {.channels = 18, .kernel = 5, .stride = 2, .padding = 2});
+         NodeId x =
+             n.conv("a", n.input(), {.channels = 18, .kernel = 5, .stride = 2, .padding = 2});
          x = n.conv("b", n.relu(x), {.channels = 6, .kernel = 3});
          return head(n, n.relu(x));
        }},
@@ -104,8 +105,8 @@ std::vector<Network> networks() {
          NodeId z = n.batch_norm(
              "d", n.conv("down", x, {.channels = 20, .kernel = 1, .stride = 2, .bias = false}));
          NodeId y = n.batch_norm(
-             "b",
-             n.conv("a", x, {.channels = 20, .kernel = 3, .stride = 2, .padding = 1, .bias = false}));
+             "b", n.conv("a", x,
+                         {.channels = 20, .kernel = 3, .stride = 2, .padding = 1, .bias = false}));
          return head(n, n.relu(n.add(y, z)));
        }},
       {"plain_add",

@@ -44,6 +44,19 @@ TEST(Files, AFailedWriteNamesTheFileAndLeavesNothing) {
   EXPECT_EQ(entries(folder.path()), 1);
 }
 
+TEST(Files, WhatCannotBeWrittenIsToldBeforehand) {
+  const TemporaryFolder folder;
+  const fs::path old = folder.file("old", "kept");
+  require_writable(old);
+  require_writable(folder.path() / "new");
+  EXPECT_EQ(read_file(old), "kept");
+  EXPECT_FALSE(fs::exists(folder.path() / "new"));
+  for (const fs::path& bad :
+       {folder.path(), folder.path() / "none" / "new", old / "new", fs::path()})
+    EXPECT_THAT(error_text([&] { require_writable(bad); }),
+                HasSubstr("cannot create '" + bad.string() + "'"));
+}
+
 TEST(Files, AFailedReadNamesTheFileAndTheCause) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_text([&] { read_file(folder.path() / "none"); }), HasSubstr("none': No such"));

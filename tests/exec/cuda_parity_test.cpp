@@ -31,9 +31,10 @@ struct Case {
 };
 
 std::string name_of(const Case& c) {
-  return std::string(c.model) + (c.devices.size() > 1    ? "_cpu_and_gpu_"
-                                 : c.cut.size() > 1 ? "_uneven_"
-                                                    : "_whole_") +
+  return std::string(c.model) +
+         (c.devices.size() > 1 ? "_cpu_and_gpu_"
+          : c.cut.size() > 1   ? "_uneven_"
+                               : "_whole_") +
          c.segments + "_" + std::string(reduction_name(c.reduction)) + "_" +
          std::string(layout_name(c.layout));
 }
@@ -50,6 +51,7 @@ std::vector<Case> cases() {
         all.push_back({model, both, {3, 5}, segments, reduction, Layout::nhwc});
       }
       all.push_back({model, gpu, {1}, segments, Reduction::slots, Layout::nchw});
+      all.push_back({model, both, {3, 5}, segments, Reduction::redux, Layout::nhwc});
     }
   return all;
 }
@@ -72,9 +74,8 @@ TEST_P(CudaParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   options.reduction = c.reduction;
   options.gpu_layout = c.layout;
   const Plan plan = plan_for(graph, fixture.images(), options);
-  const ExecutedRun run =
-      execute(graph, plan, make_input<float>(graph, fixture.images()), fixture.optimizer(),
-              static_cast<int>(fixture.steps()));
+  const ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images()),
+                                  fixture.optimizer(), static_cast<int>(fixture.steps()));
   EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
   EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});

@@ -20,8 +20,7 @@ void expect_same_bits(const Graph& graph, std::int64_t batch) {
         options.workers = workers;
         options.scheduler = scheduler;
         options.deterministic = true;
-        const ExecutedRun run =
-            execute(graph, plan_for(graph, batch, options), input, sgd, 3);
+        const ExecutedRun run = execute(graph, plan_for(graph, batch, options), input, sgd, 3);
         if (!first) first = run;
         ASSERT_EQ(run.losses, first->losses) << workers << " workers, " << scheduler;
         ASSERT_EQ(run.parameters, first->parameters) << workers << " workers, " << scheduler;
@@ -35,8 +34,7 @@ TEST(Deterministic, LeNet5HasTheSameBitsForAnyWorkersAndScheduler) {
 }
 
 TEST(Deterministic, ResNet18HasTheSameBitsForAnyWorkersAndScheduler) {
-  const Graph graph =
-      fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   ASSERT_GT(chunks_of(plan_for(graph, 12, {.workers = 1, .deterministic = true})).size(), 1u);
   expect_same_bits(graph, 12);
 }

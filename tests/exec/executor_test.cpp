@@ -15,7 +15,8 @@ namespace regatta {
 namespace {
 
 ExecOptions float_samples(std::size_t channels) {
-  return {{.samples = Dtype::f32}, {1.0f, std::vector<float>(channels, 0.0f), std::vector<float>(channels, 1.0f)},
+  return {{.samples = Dtype::f32},
+          {1.0f, std::vector<float>(channels, 0.0f), std::vector<float>(channels, 1.0f)},
           true};
 }
 
@@ -56,9 +57,9 @@ TEST(Executor, WhatATaskThrowsReachesWhoeverWaits) {
   const Ticket ticket = executor.submit(Job::train, input);
   EXPECT_THROW(executor.wait(ticket), InputError);
   // The workers live on.
-  EXPECT_EQ(executor.wait(executor.submit(Job::train, zeros_of(8, 784 * sizeof(float))))
-                .losses.size(),
-            8u);
+  EXPECT_EQ(
+      executor.wait(executor.submit(Job::train, zeros_of(8, 784 * sizeof(float)))).losses.size(),
+      8u);
 }
 
 std::int64_t resident_kib() {
@@ -72,8 +73,7 @@ TEST(Executor, MemoryDoesNotGrowOverFiveHundredSteps) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers keep freed memory";
 #endif
-  const Graph graph =
-      fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   PlanOptions options;
   options.workers = 2;
   options.chunks = std::vector<std::int64_t>{2};

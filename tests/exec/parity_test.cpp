@@ -45,9 +45,8 @@ TEST_P(ExecutedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   options.segments = c.segments;
   options.reduction = c.reduction;
   const Plan plan = plan_for(graph, fixture.images(), options);
-  const ExecutedRun run =
-      execute(graph, plan, make_input<float>(graph, fixture.images()), fixture.optimizer(),
-              static_cast<int>(fixture.steps()));
+  const ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images()),
+                                  fixture.optimizer(), static_cast<int>(fixture.steps()));
   EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
   EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});

@@ -102,10 +102,10 @@ TEST(Fuse, PoolsAConvolutionBeforeItsRelu) {
   NodeId x = net.relu(net.conv("conv", net.input(), plain_conv));
   x = net.dense("fc", net.max_pool(x, {.kernel = 3, .stride = Extent(2), .padding = 1}), 3);
   const Graph graph = std::move(net).finish(x);
-  EXPECT_EQ(described(fuse(graph)),
-            (std::vector<std::string>{"input", "conv <- input", "max_pool3 <- conv",
-                                      "relu2 <- max_pool3", "flatten4 <- relu2", "fc <- flatten4",
-                                      "loss <- fc"}));
+  EXPECT_EQ(
+      described(fuse(graph)),
+      (std::vector<std::string>{"input", "conv <- input", "max_pool3 <- conv", "relu2 <- max_pool3",
+                                "flatten4 <- relu2", "fc <- flatten4", "loss <- fc"}));
   expect_same_numbers(graph);
 }
 

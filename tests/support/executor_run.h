@@ -11,11 +11,11 @@
 namespace regatta {
 
 struct ExecutedRun {
-  std::vector<double> losses;   // mean, of every step, on the same samples each
-  std::vector<float> logits;    // evaluation before the first step
-  Tensors<float> gradients;     // of step 1, by ParameterId
-  Tensors<float> states;        // after step 1, by StateId
-  Tensors<float> parameters;    // after the last step, by ParameterId
+  std::vector<double> losses;              // mean, of every step, on the same samples each
+  std::vector<float> logits;               // evaluation before the first step
+  Tensors<float> gradients;                // of step 1, by ParameterId
+  Tensors<float> states;                   // after step 1, by StateId
+  Tensors<float> parameters;               // after the last step, by ParameterId
   std::size_t captures_after_warm_up = 0;  // CUDA graphs made after the sixth step
 };
 

@@ -27,10 +27,31 @@ TEST(Lower, ASmallNetworkOnOneChunkIsOneTask) {
   EXPECT_EQ(lowered(graph, 10, {.workers = 2}).tasks.size(), 1u);
 }
 
+TEST(Lower, AWholeStepOnAGpuIsOneTaskBesideLoadingAndDelivering) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const TaskList list = lowered(graph, 12, {.workers = 3, .devices = {DeviceKind::cuda}});
+  ASSERT_EQ(list.tasks.size(), 3u);
+  EXPECT_TRUE(list.tasks[0].on_host);
+  EXPECT_FALSE(list.tasks[1].on_host);
+  EXPECT_TRUE(list.tasks[2].on_host);
+  EXPECT_EQ(list.tasks[1].actions.back().phase, Phase::pack);
+  EXPECT_EQ(faults(list), std::vector<std::string>{});
+}
+
+TEST(Lower, UnequalGroupsShareAStepSoundly) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  PlanOptions options{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
+  options.shares = {5, 7};
+  for (const char* segments : {"step", "block", "op"})
+    for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
+      options.segments = segments;
+      EXPECT_EQ(faults(lowered(graph, 12, options, job)), std::vector<std::string>{});
+    }
+}
+
 TEST(Lower, PlainDataParallelismIsATaskPerChunkAndOnePerBucket) {
   const Graph graph = fuse(build_model("lenet5"));
-  const TaskList list =
-      lowered(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
+  const TaskList list = lowered(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
   // Two loads, two forward-backward tasks, one reduce-update-pack.
   EXPECT_EQ(list.tasks.size(), 5u);
 }
@@ -47,8 +68,7 @@ TEST(Lower, ACutBatchMeetsAtEveryBatchNormBothWays) {
 
 TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
   for (const char* model : {"lenet5", "resnet18"}) {
-    const Graph graph =
-        fuse(build_model(model, {.input = Shape{3, 32, 32}, .classes = 10}));
+    const Graph graph = fuse(build_model(model, {.input = Shape{3, 32, 32}, .classes = 10}));
     const auto nodes = static_cast<std::uint64_t>(graph.nodes().size());
     double flops = 0;
     for (std::uint64_t trial = 0; trial < 40; ++trial) {
@@ -84,8 +104,7 @@ TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
 TEST(Arena, TensorsAliveTogetherNeverOverlap) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const NodeId first = graph.input(), last = graph.loss();
-  const std::vector<ValueForm> forms =
-      value_forms(graph, Layout::blocked16, Precision::fp32);
+  const std::vector<ValueForm> forms = value_forms(graph, Layout::blocked16, Precision::fp32);
   for (const bool cut : {false, true}) {
     const Program program = program_of(graph, first, last, Pass::train, cut);
     const ArenaMap map = plan_arena(graph, first, last, Pass::train, program, forms, 5);

@@ -66,7 +66,7 @@ REGATTA_INLINE void block_normalise(const View& v, const float* x, const float* 
       for (std::int64_t l = 0; l < lanes; ++l) {
         float value = x[at + l] * c.scale[l] + c.shift[l];
         if (RESIDUAL) value += residual[at + l];
-        y[at + l] = RELU ? (value > 0 ? value : 0) : value;
+        y[at + l] = RELU && value < 0 ? 0 : value;
       }
   }
 }
@@ -81,7 +81,7 @@ REGATTA_INLINE void block_gradient_sums(const View& v, const float* x, const flo
     std::int64_t at = n * v.sample_stride;
     for (std::int64_t p = 0; p < v.pixels; ++p, at += v.pixel_stride)
       for (std::int64_t l = 0; l < lanes; ++l) {
-        const double dz = RELU && !(y[at + l] > 0) ? 0.0 : static_cast<double>(dy[at + l]);
+        const double dz = RELU && y[at + l] <= 0 ? 0.0 : static_cast<double>(dy[at + l]);
         s[l] += dz;
         q[l] += dz * (static_cast<double>(x[at + l]) - static_cast<double>(mean[l]));
       }
@@ -105,7 +105,7 @@ REGATTA_INLINE void block_gradient_apply(const View& v, const float* x, const fl
     std::int64_t at = n * v.sample_stride;
     for (std::int64_t p = 0; p < v.pixels; ++p, at += v.pixel_stride)
       for (std::int64_t l = 0; l < lanes; ++l) {
-        const float dz = RELU && !(y[at + l] > 0) ? 0 : dy[at + l];
+        const float dz = RELU && y[at + l] <= 0 ? 0 : dy[at + l];
         const float g = c.scale[l] * dz - c.offset[l] - (x[at + l] - c.mean[l]) * c.slope[l];
         if (INPUT == GradientMode::write) dx[at + l] = g;
         if (INPUT == GradientMode::add) dx[at + l] += g;
@@ -128,48 +128,51 @@ REGATTA_INLINE void with_lanes(const View& v, const Body& body) {
 }
 
 REGATTA_CLONES void sums_of_block(const View& v, const float* x, double* sums, double* squares) {
-  with_lanes(v, [&]<int LANES>() __attribute__((always_inline)) {
-    block_sums<LANES>(v, x, sums, squares);
-  });
+  with_lanes(
+      v, [&]<int LANES>()
+             __attribute__((always_inline)) { block_sums<LANES>(v, x, sums, squares); });
 }
 
 REGATTA_CLONES void normalise_block(const View& v, const float* x, const float* residual, float* y,
                                     const Coefficients& c, bool relu) {
-  with_lanes(v, [&]<int LANES>() __attribute__((always_inline)) {
-    if (relu && residual)
-      block_normalise<LANES, true, true>(v, x, residual, y, c);
-    else if (relu)
-      block_normalise<LANES, true, false>(v, x, residual, y, c);
-    else if (residual)
-      block_normalise<LANES, false, true>(v, x, residual, y, c);
-    else
-      block_normalise<LANES, false, false>(v, x, residual, y, c);
-  });
+  with_lanes(
+      v, [&]<int LANES>() __attribute__((always_inline)) {
+        if (relu && residual)
+          block_normalise<LANES, true, true>(v, x, residual, y, c);
+        else if (relu)
+          block_normalise<LANES, true, false>(v, x, residual, y, c);
+        else if (residual)
+          block_normalise<LANES, false, true>(v, x, residual, y, c);
+        else
+          block_normalise<LANES, false, false>(v, x, residual, y, c);
+      });
 }
 
 REGATTA_CLONES void gradient_sums_of_block(const View& v, const float* x, const float* y,
                                            const float* dy, const float* mean, double* sums,
                                            double* products, bool relu) {
-  with_lanes(v, [&]<int LANES>() __attribute__((always_inline)) {
-    if (relu)
-      block_gradient_sums<LANES, true>(v, x, y, dy, mean, sums, products);
-    else
-      block_gradient_sums<LANES, false>(v, x, y, dy, mean, sums, products);
-  });
+  with_lanes(
+      v, [&]<int LANES>() __attribute__((always_inline)) {
+        if (relu)
+          block_gradient_sums<LANES, true>(v, x, y, dy, mean, sums, products);
+        else
+          block_gradient_sums<LANES, false>(v, x, y, dy, mean, sums, products);
+      });
 }
 
 template <bool RELU, GradientMode INPUT>
 REGATTA_INLINE void apply_with_residual(const View& v, const float* x, const float* y,
                                         const float* dy, float* dx, float* dr,
                                         const GradientCoefficients& c, GradientMode residual) {
-  with_lanes(v, [&]<int LANES>() __attribute__((always_inline)) {
-    if (residual == GradientMode::none)
-      block_gradient_apply<LANES, RELU, INPUT, GradientMode::none>(v, x, y, dy, dx, dr, c);
-    else if (residual == GradientMode::write)
-      block_gradient_apply<LANES, RELU, INPUT, GradientMode::write>(v, x, y, dy, dx, dr, c);
-    else
-      block_gradient_apply<LANES, RELU, INPUT, GradientMode::add>(v, x, y, dy, dx, dr, c);
-  });
+  with_lanes(
+      v, [&]<int LANES>() __attribute__((always_inline)) {
+        if (residual == GradientMode::none)
+          block_gradient_apply<LANES, RELU, INPUT, GradientMode::none>(v, x, y, dy, dx, dr, c);
+        else if (residual == GradientMode::write)
+          block_gradient_apply<LANES, RELU, INPUT, GradientMode::write>(v, x, y, dy, dx, dr, c);
+        else
+          block_gradient_apply<LANES, RELU, INPUT, GradientMode::add>(v, x, y, dy, dx, dr, c);
+      });
 }
 
 REGATTA_CLONES void gradient_apply_block(const View& v, const float* x, const float* y,
@@ -337,8 +340,8 @@ class BatchNorm : public Kernel {
       gradient_apply_block(v, o.inputs[0] + at, relu_ ? o.output + at : nullptr,
                            o.output_gradient + at, shifted(o.input_gradients[0]),
                            shifted(o.input_gradients[1]),
-                           {mean + c, scale + c, offset + c, slope + c}, relu_,
-                           o.gradient_modes[0], o.gradient_modes[1]);
+                           {mean + c, scale + c, offset + c, slope + c}, relu_, o.gradient_modes[0],
+                           o.gradient_modes[1]);
     });
   }
 
@@ -368,7 +371,8 @@ void combine_statistics(const Node& node, std::span<const PartialSums> chunks, f
       count = total;
     }
     batch.mean()[c] = static_cast<float>(mean);
-    batch.inverse_deviation()[c] = static_cast<float>(1.0 / std::sqrt(deviations / count + epsilon));
+    batch.inverse_deviation()[c] =
+        static_cast<float>(1.0 / std::sqrt(deviations / count + epsilon));
     const auto unbiased = static_cast<float>(deviations / std::max(count - 1, 1.0));
     states[0][c] += momentum * (static_cast<float>(mean) - states[0][c]);
     states[1][c] += momentum * (unbiased - states[1][c]);

@@ -39,8 +39,8 @@ struct Geometry {
     // What oneDNN's kernels see beyond the lower right edge: just enough for the last window.
     after = {(out.height() - 1) * stride_h + weight[2] - in.height() - pad_h,
              (out.width() - 1) * stride_w + weight[3] - in.width() - pad_w};
-    bias_desc = bias ? Descriptor({outputs}, memory::data_type::f32, memory::format_tag::x)
-                     : Descriptor();
+    bias_desc =
+        bias ? Descriptor({outputs}, memory::data_type::f32, memory::format_tag::x) : Descriptor();
   }
 
   dnnl::convolution_forward::primitive_desc forward(const Descriptor& weights_desc) const {
@@ -60,9 +60,9 @@ struct Geometry {
 
   dnnl::convolution_backward_data::primitive_desc backward_data(
       const Descriptor& weights_desc) const {
-    return describe_backward<dnnl::convolution_backward_data>(
-        user_scratchpad(), plain_forward(), direct, source, weights_desc, target, strides, before,
-        after);
+    return describe_backward<dnnl::convolution_backward_data>(user_scratchpad(), plain_forward(),
+                                                              direct, source, weights_desc, target,
+                                                              strides, before, after);
   }
 
   dnnl::convolution_backward_weights::primitive_desc backward_weights(
@@ -146,7 +146,8 @@ class Conv : public Kernel {
     }
   }
 
-  // Backward primitives are made when a first backward asks, so that evaluation never pays for them.
+  // Backward primitives are made when a first backward asks, so that evaluation never pays for
+  // them.
   void prepare(Work work) override {
     if (work == Work::forward || backward_weights_) return;
     const auto weights = geometry_.backward_weights(formats_.backward_weights);
@@ -159,8 +160,7 @@ class Conv : public Kernel {
     library_scratch_ = std::max(library_scratch_, weights.scratchpad_desc().get_size());
 
     write_weights_ = reorder(formats_.backward_weights, formats_.plain);
-    if (!formats_.padded())
-      add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
+    if (!formats_.padded()) add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
 
     if (!formats_.wants_input_gradient) return;
     const auto data = geometry_.backward_data(formats_.backward_data);
@@ -264,8 +264,7 @@ ConvFormats::ConvFormats(const Site& site)
   plain = geometry.plain();
   forward = geometry.forward(geometry.any()).weights_desc();
   backward_weights = geometry.backward_weights(geometry.any()).diff_weights_desc();
-  if (wants_input_gradient)
-    backward_data = geometry.backward_data(geometry.any()).weights_desc();
+  if (wants_input_gradient) backward_data = geometry.backward_data(geometry.any()).weights_desc();
   backward_offset = aligned(forward.get_size());
   bias_offset = backward_offset + (wants_input_gradient ? aligned(backward_data.get_size()) : 0);
   packed_bytes =

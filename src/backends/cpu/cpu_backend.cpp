@@ -134,7 +134,8 @@ void Worker::pack(const Node& node, std::span<const float* const> parameters, st
   std::unique_ptr<ConvPacker>& packer = packers_->by_node[node.id.value];
   if (!packer) {
     if (formats->packed_bytes > room)
-      throw Error("conv '" + node.name + "': oneDNN's weights need more than the plan has room for");
+      throw Error("conv '" + node.name +
+                  "': oneDNN's weights need more than the plan has room for");
     packer = std::make_unique<ConvPacker>(*formats);
   }
   (*packer)(parameters[0], formats->bias ? parameters[1] : nullptr, packed);

@@ -8,8 +8,7 @@ namespace {
 
 class CrossEntropy : public Kernel {
  public:
-  explicit CrossEntropy(const Site& site)
-      : n_(site.n), classes_(site.input(0).shape.elements()) {}
+  explicit CrossEntropy(const Site& site) : n_(site.n), classes_(site.input(0).shape.elements()) {}
 
   void run(Work work, const Operands& o, std::byte*) override {
     for (std::int64_t i = 0; i < n_; ++i) {

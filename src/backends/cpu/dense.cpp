@@ -30,7 +30,7 @@ REGATTA_CLONES void add_bias(float* output, const float* bias, std::int64_t rows
     float* values = output + row * features;
     for (std::int64_t i = 0; i < features; ++i) {
       const float sum = values[i] + (bias ? bias[i] : 0);
-      values[i] = relu && !(sum > 0) ? 0 : sum;
+      values[i] = relu && sum < 0 ? 0 : sum;
     }
   }
 }
@@ -69,10 +69,9 @@ class Dense : public Kernel {
       gradient = masked;
     }
     if (o.gradient_modes[0] != GradientMode::none)
-      multiply(n_, inputs_, features_, {gradient, false, features_},
-               {o.parameters[0], false, inputs_},
-               o.gradient_modes[0] == GradientMode::add ? 1.0f : 0.0f, o.input_gradients[0],
-               inputs_);
+      multiply(
+          n_, inputs_, features_, {gradient, false, features_}, {o.parameters[0], false, inputs_},
+          o.gradient_modes[0] == GradientMode::add ? 1.0f : 0.0f, o.input_gradients[0], inputs_);
     multiply(features_, inputs_, n_, {gradient, true, features_}, {o.inputs[0], false, inputs_},
              o.add_parameter_gradients ? 1.0f : 0.0f, o.parameter_gradients[0], inputs_);
     if (!bias_) return;

@@ -8,24 +8,26 @@
 
 namespace regatta::cpu {
 
+// A NaN is neither above nor below zero: relus let it through, so that the loss shows it.
+
 REGATTA_CLONES void add_to(float* target, const float* source, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) target[i] += source[i];
 }
 
 REGATTA_CLONES void mask_by_sign(const float* output, const float* gradient, float* target,
                                  std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) target[i] = output[i] > 0 ? gradient[i] : 0;
+  for (std::size_t i = 0; i < count; ++i) target[i] = output[i] <= 0 ? 0 : gradient[i];
 }
 
 namespace {
 
 REGATTA_CLONES void add_masked(const float* output, const float* gradient, float* target,
                                std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) target[i] += output[i] > 0 ? gradient[i] : 0;
+  for (std::size_t i = 0; i < count; ++i) target[i] += output[i] <= 0 ? 0 : gradient[i];
 }
 
 REGATTA_CLONES void rectify(const float* input, float* output, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) output[i] = input[i] > 0 ? input[i] : 0;
+  for (std::size_t i = 0; i < count; ++i) output[i] = input[i] < 0 ? 0 : input[i];
 }
 
 REGATTA_CLONES void sum_of(const float* a, const float* b, float* output, std::size_t count) {
@@ -34,7 +36,8 @@ REGATTA_CLONES void sum_of(const float* a, const float* b, float* output, std::s
 
 class Elementwise : public Kernel {
  public:
-  explicit Elementwise(const Site& site) : count_(static_cast<std::size_t>(site.elements() * site.n)) {}
+  explicit Elementwise(const Site& site)
+      : count_(static_cast<std::size_t>(site.elements() * site.n)) {}
 
  protected:
   std::size_t count_;

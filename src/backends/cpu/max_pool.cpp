@@ -22,22 +22,23 @@ class MaxPool : public Kernel {
     const std::int64_t channels = site.elements() / (out.height() * out.width());
     const memory::desc source({site.n, channels, in.height(), in.width()}, memory::data_type::f32,
                               data_tag(site.input_layout(0)));
-    const memory::desc target({site.n, channels, out.height(), out.width()},
-                              memory::data_type::f32, data_tag(site.layout()));
+    const memory::desc target({site.n, channels, out.height(), out.width()}, memory::data_type::f32,
+                              data_tag(site.layout()));
     const memory::dims strides{stride_h, stride_w}, kernel{kernel_h, kernel_w}, dilation{0, 0},
         before{pad_h, pad_w},
         after{(out.height() - 1) * stride_h + kernel_h - in.height() - pad_h,
               (out.width() - 1) * stride_w + kernel_w - in.width() - pad_w};
-    const auto forward = describe<PoolForward>(
-        user_scratchpad(), dnnl::prop_kind::forward_training, dnnl::algorithm::pooling_max, source,
-        target, strides, kernel, dilation, before, after);
+    const auto forward = describe<PoolForward>(user_scratchpad(), dnnl::prop_kind::forward_training,
+                                               dnnl::algorithm::pooling_max, source, target,
+                                               strides, kernel, dilation, before, after);
     const auto backward =
         describe_backward<PoolBackward>(user_scratchpad(), forward, dnnl::algorithm::pooling_max,
                                         source, target, strides, kernel, dilation, before, after);
-    const auto room = static_cast<std::size_t>(
-        site.node.op->stash_bytes(site.node, site.elements() * site.n));
+    const auto room =
+        static_cast<std::size_t>(site.node.op->stash_bytes(site.node, site.elements() * site.n));
     if (forward.workspace_desc().get_size() > room)
-      throw Error("max_pool '" + site.node.name + "': oneDNN keeps more than the plan has room for");
+      throw Error("max_pool '" + site.node.name +
+                  "': oneDNN keeps more than the plan has room for");
     forward_ = Launch(PoolForward(forward));
     forward_.argument(DNNL_ARG_SRC, source);
     forward_.argument(DNNL_ARG_DST, target);

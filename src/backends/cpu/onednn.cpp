@@ -69,8 +69,8 @@ void Launch::operator()(std::initializer_list<const void*> pointers) {
     if (memory.get_data_handle() != pointer) memory.set_data_handle(const_cast<void*>(pointer));
   }
   dnnl::error::wrap_c_api(
-      dnnl_primitive_execute(primitive_.get(), stream().get(),
-                             static_cast<int>(arguments_.size()), arguments_.data()),
+      dnnl_primitive_execute(primitive_.get(), stream().get(), static_cast<int>(arguments_.size()),
+                             arguments_.data()),
       "oneDNN could not run a primitive");
 }
 

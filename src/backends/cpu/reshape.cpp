@@ -136,8 +136,7 @@ class GlobalAveragePool : public Kernel {
               static_cast<float>(sum / static_cast<double>(in_.pixels));
           continue;
         }
-        const float gradient =
-            real ? o.output_gradient[i * out_size + out_.base(c)] * share : 0.0f;
+        const float gradient = real ? o.output_gradient[i * out_size + out_.base(c)] * share : 0.0f;
         float* target = o.input_gradients[0] + at;
         for (std::int64_t p = 0; p < in_.pixels; ++p)
           target[p * in_.block] =

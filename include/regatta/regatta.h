@@ -1,0 +1,107 @@
+// Regatta as a library: describe a network layer by layer, train it, read what came of it.
+//
+//   regatta::Network net("mine", {.channels = 1, .height = 28, .width = 28});
+//   regatta::Layer x = net.conv("conv", net.input(), {.channels = 8, .kernel = 3});
+//   x = net.max_pool(net.relu(x), {.kernel = 2});
+//   net.dense("dense", x, 10);
+//   const regatta::TrainReport report = regatta::train(net, {.data = "mnist", .epochs = 2});
+//
+// Whatever the caller can mend arrives as regatta::InputError.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "regatta/epoch.h"
+#include "regatta/error.h"
+#include "regatta/layers.h"
+
+namespace regatta {
+
+struct ImageSize {
+  std::int64_t channels = 1, height = 1, width = 1;
+};
+
+// What a layer computes, to be fed to another layer of the same network.
+class Layer {
+  friend class Network;
+  Layer(const void* network, std::uint32_t number) : network_(network), number_(number) {}
+
+  const void* network_;
+  std::uint32_t number_;
+};
+
+struct TrainOptions;
+struct TrainReport;
+
+// A network in the making. The layer added last gives the logits, one per class.
+class Network {
+ public:
+  Network(std::string name, const ImageSize& input);
+  ~Network();
+  Network(Network&&) noexcept;
+  Network& operator=(Network&&) noexcept;
+
+  Layer input() const;
+
+  // Layers with parameters are named, since checkpoints are read by those names.
+  Layer conv(std::string name, Layer from, const ConvSettings& settings);
+  Layer dense(std::string name, Layer from, std::int64_t features);  // flattens an image first
+  Layer batch_norm(std::string name, Layer from);
+
+  Layer relu(Layer from);
+  Layer max_pool(Layer from, const PoolSettings& settings = {});
+  Layer global_average_pool(Layer from);
+  Layer flatten(Layer from);
+  Layer add(Layer left, Layer right);
+
+ private:
+  friend TrainReport train(const Network&, const TrainOptions&);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Every default but the data's is a choice that works; "chosen" ones depend on the machine.
+struct TrainOptions {
+  // As regatta train --data takes it: mnist, digits-synth, npy:X.npy,Y.npy, ...
+  std::string data = {};
+  // Data to test on after each epoch: by default the data's own test split if it has one; "none".
+  std::optional<std::string> test = {};
+  std::optional<std::int64_t> epochs = {}, steps = {};  // one of them; default: one epoch
+  std::int64_t batch = 64;
+  double learning_rate = 0.01;
+  double momentum = 0.9;
+  double weight_decay = 0;
+  std::uint64_t seed = 1;  // of weights, order and synthetic data
+  bool shuffle = true;
+
+  // When and where, never what, is computed.
+  std::optional<int> workers = {};           // default: the CPUs this process may use
+  std::vector<std::int64_t> chunks = {};     // sizes; a single n: n equal ones; default: chosen
+  std::optional<std::string> segments = {};  // "op", "block", "step" or a number; default: chosen
+  bool deterministic = false;                // the same bits for any number of workers
+
+  // A new folder for metrics and checkpoints; if empty, nothing is written.
+  std::string out = {};
+  // Told of every epoch as it ends, on the calling thread.
+  std::function<void(const EpochRecord&)> on_epoch = {};
+};
+
+struct TrainReport {
+  std::vector<EpochRecord> epochs;
+  double images_per_second = 0;  // of a typical step
+  std::string checkpoint;        // the newest one's folder; empty if nothing was written
+};
+
+// Trains from fresh weights. One run at a time per process.
+TrainReport train(const Network& network, const TrainOptions& options);
+
+// Whether a public data set (mnist, fashion-mnist) has been fetched, as `regatta data get` does.
+bool has_data(const std::string& name);
+
+}  // namespace regatta

@@ -1,0 +1,132 @@
+// The public library: a thin front for the rooms that do the work.
+#include "data/fetch.h"
+#include "ops/builder.h"
+#include "regatta/regatta.h"
+#include "train/checkpoint.h"
+#include "train/job.h"
+#include "train/loop.h"
+#include "train/run_folder.h"
+#include "train/weights.h"
+
+namespace regatta {
+
+struct Network::Impl {
+  NetBuilder builder;
+  NodeId last{};
+
+  // What only this network's layers pass.
+  NodeId checked(const Layer& layer) const {
+    if (layer.network_ != this) throw InputError("a layer was fed to another network than its own");
+    return NodeId{layer.number_};
+  }
+  Layer added(NodeId id) {
+    last = id;
+    return Layer(this, id.value);
+  }
+  Graph finished() const { return NetBuilder(builder).finish(last); }
+};
+
+Network::Network(std::string name, const ImageSize& input)
+    : impl_(new Impl{NetBuilder(std::move(name), {input.channels, input.height, input.width})}) {}
+Network::~Network() = default;
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+
+Layer Network::input() const { return Layer(impl_.get(), impl_->builder.input().value); }
+
+Layer Network::conv(std::string name, Layer from, const ConvSettings& settings) {
+  return impl_->added(impl_->builder.conv(std::move(name), impl_->checked(from), settings));
+}
+Layer Network::dense(std::string name, Layer from, std::int64_t features) {
+  return impl_->added(impl_->builder.dense(std::move(name), impl_->checked(from), features));
+}
+Layer Network::batch_norm(std::string name, Layer from) {
+  return impl_->added(impl_->builder.batch_norm(std::move(name), impl_->checked(from)));
+}
+Layer Network::relu(Layer from) { return impl_->added(impl_->builder.relu(impl_->checked(from))); }
+Layer Network::max_pool(Layer from, const PoolSettings& settings) {
+  return impl_->added(impl_->builder.max_pool(impl_->checked(from), settings));
+}
+Layer Network::global_average_pool(Layer from) {
+  return impl_->added(impl_->builder.global_average_pool(impl_->checked(from)));
+}
+Layer Network::flatten(Layer from) {
+  return impl_->added(impl_->builder.flatten(impl_->checked(from)));
+}
+Layer Network::add(Layer left, Layer right) {
+  return impl_->added(impl_->builder.add(impl_->checked(left), impl_->checked(right)));
+}
+
+namespace {
+
+JobOptions job_options(const TrainOptions& options, Graph network) {
+  JobOptions job;
+  job.network = std::move(network);
+  job.data = options.data;
+  job.test = options.test;
+  job.batch = options.batch;
+  job.sgd = {options.learning_rate, options.momentum, options.weight_decay};
+  job.seed = options.seed;
+  job.shuffle = options.shuffle;
+  job.workers = options.workers;
+  if (!options.chunks.empty()) job.plan.chunks = options.chunks;
+  job.plan.segments = options.segments;
+  job.plan.deterministic = options.deterministic;
+  return job;
+}
+
+// Gathers the report and passes everything on.
+class Reporter : public TrainObserver {
+ public:
+  Reporter(const TrainOptions& options, RunFolder* folder) : options_(options), folder_(folder) {}
+
+  void on_step(const StepRecord& record) override {
+    if (folder_) folder_->on_step(record);
+    steps_.push_back(record);
+  }
+  void on_epoch(const EpochRecord& record) override {
+    if (folder_) folder_->on_epoch(record);
+    epochs_.push_back(record);
+    if (options_.on_epoch) options_.on_epoch(record);
+  }
+  void on_rest(std::int64_t step) override {
+    if (folder_) folder_->on_rest(step);
+  }
+
+  TrainReport report() const {
+    return {epochs_, typical_throughput(steps_),
+            folder_ ? latest_checkpoint(folder_->path()).string() : ""};
+  }
+
+ private:
+  const TrainOptions& options_;
+  RunFolder* folder_;  // null if nothing is to be written
+  std::vector<StepRecord> steps_;
+  std::vector<EpochRecord> epochs_;
+};
+
+}  // namespace
+
+TrainReport train(const Network& network, const TrainOptions& options) {
+  const TrainJob job = make_job(job_options(options, network.impl_->finished()));
+  TrainGoal goal;
+  goal.last_step =
+      last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  initialise_weights(executor, job.recipe.seed);
+
+  std::optional<RunFolder> folder;
+  if (!options.out.empty()) {
+    NewRunFolder fresh(options.out);
+    write_run_json(fresh.path(), job, goal.last_step);
+    folder.emplace(fresh.path(), executor, goal.first_step);
+    fresh.keep();
+  }
+  Reporter reporter(options, folder ? &*folder : nullptr);
+  train(executor, job.recipe, job.data, job.test, goal, reporter);
+  return reporter.report();
+}
+
+bool has_data(const std::string& name) { return is_fetched(name); }
+
+}  // namespace regatta

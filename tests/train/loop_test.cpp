@@ -1,0 +1,166 @@
+#include "train/loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_text.h"
+#include "support/small_run.h"
+#include "train/weights.h"
+
+namespace regatta {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TrainingLoop : public testing::Test {
+ protected:
+  TrainingLoop() { initialise_weights(executor, job.recipe.seed); }
+
+  void run(std::int64_t last_step) {
+    goal.last_step = last_step;
+    train(executor, job.recipe, job.data, job.test, goal, recorder);
+  }
+
+  TrainJob job = small_job();
+  Executor executor{job.graph, job.plan, job.exec_options(true)};
+  TrainGoal goal;
+  Recorder recorder;
+};
+
+TEST_F(TrainingLoop, TheLastBatchOfAnEpochIsWhatIsLeft) {
+  ASSERT_EQ(steps_per_epoch(job.recipe, *job.data), 3);
+  run(6);
+  std::vector<std::int64_t> samples, numbers;
+  for (const StepRecord& step : recorder.steps) {
+    samples.push_back(step.samples);
+    numbers.push_back(step.step);
+  }
+  EXPECT_THAT(samples, ElementsAre(4, 4, 2, 4, 4, 2));
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST_F(TrainingLoop, AnEpochCountsEverySampleOnce) {
+  run(3);
+  double loss = 0, correct = 0;
+  for (const StepRecord& step : recorder.steps) {
+    loss += step.loss * static_cast<double>(step.samples);
+    correct += static_cast<double>(step.correct);
+  }
+  ASSERT_EQ(recorder.epochs.size(), 1u);
+  EXPECT_NEAR(recorder.epochs[0].train_loss, loss / 10, 1e-12);
+  EXPECT_NEAR(recorder.epochs[0].train_accuracy, correct / 10, 1e-12);
+}
+
+TEST_F(TrainingLoop, TestsAfterEveryEpochAndAtTheEnd) {
+  run(4);
+  ASSERT_EQ(recorder.epochs.size(), 2u);
+  for (const EpochRecord& epoch : recorder.epochs) EXPECT_TRUE(epoch.test_accuracy);
+  EXPECT_THAT(recorder.rests, ElementsAre(3, 4));
+}
+
+TEST_F(TrainingLoop, WithoutTestDataThereIsNoTest) {
+  job.test = nullptr;
+  run(3);
+  EXPECT_FALSE(recorder.epochs.at(0).test_loss);
+  EXPECT_FALSE(recorder.epochs.at(0).test_accuracy);
+}
+
+TEST_F(TrainingLoop, StopsAtRestWithinAnEpoch) {
+  recorder.stop_after = 2;
+  run(100);
+  EXPECT_EQ(recorder.steps.size(), 2u);
+  EXPECT_THAT(recorder.rests, ElementsAre(2));
+  EXPECT_TRUE(recorder.epochs.empty());
+}
+
+TEST_F(TrainingLoop, TheFirstStepsGradientsCanBeSeenBeforeTheSecond) {
+  TensorFile first;
+  goal.after_first_step = [&] {
+    ASSERT_TRUE(first.tensors.empty());
+    EXPECT_EQ(recorder.steps.size(), 1u);
+    first = gradients_of(executor);
+  };
+  run(4);
+  ASSERT_FALSE(first.tensors.empty());
+  EXPECT_NE(first.tensors.back().bytes, gradients_of(executor).tensors.back().bytes);
+}
+
+TEST_F(TrainingLoop, AnEvaluationDoesNotDependOnTheBatch) {
+  run(3);  // the running statistics have moved
+  const Evaluation whole = evaluate(executor, job.data, 4, true);
+  EXPECT_EQ(whole.logits.size(), 30u);
+  for (const std::int64_t batch : {1, 2, 3}) {
+    const Evaluation cut = evaluate(executor, job.data, batch, true);
+    EXPECT_EQ(cut.accuracy, whole.accuracy) << batch;
+    EXPECT_NEAR(cut.loss, whole.loss, 1e-6) << batch;
+    for (std::size_t i = 0; i < whole.logits.size(); ++i)
+      ASSERT_NEAR(cut.logits[i], whole.logits[i], 1e-5) << batch;
+  }
+}
+
+TEST_F(TrainingLoop, AnEvaluationChangesNothing) {
+  const std::string before = weights_of(executor).find("bn.running_mean")->bytes;
+  evaluate(executor, job.data, 4);
+  EXPECT_EQ(weights_of(executor).find("bn.running_mean")->bytes, before);
+}
+
+TEST(Divergence, EndsTheRunAndNamesTheStep) {
+  TrainJob job = small_job();
+  job.recipe.sgd.learning_rate = 1e30;
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  initialise_weights(executor, 1);
+  TrainGoal goal;
+  goal.last_step = 100;
+  Recorder recorder;
+  const std::string said =
+      error_text([&] { train(executor, job.recipe, job.data, nullptr, goal, recorder); });
+  EXPECT_THAT(said, HasSubstr("step " + std::to_string(recorder.steps.size() + 1) +
+                              ": the loss is no longer a number"));
+}
+
+TEST(LastStep, IsThatOfTheEpochsOrTheSteps) {
+  EXPECT_EQ(last_step_of({}, {}, 7), 7);
+  EXPECT_EQ(last_step_of(3, {}, 7), 21);
+  EXPECT_EQ(last_step_of({}, 5, 7), 5);
+}
+
+TEST(LastStep, RefusesWhatCannotBeCounted) {
+  EXPECT_THAT(error_text([] { last_step_of(INT64_MAX, {}, 7); }), HasSubstr("--epochs 92233"));
+  EXPECT_THAT(error_text([] { last_step_of(0, {}, 7); }), HasSubstr("--epochs 0"));
+  EXPECT_THAT(error_text([] { last_step_of({}, -1, 7); }), HasSubstr("--steps -1"));
+  EXPECT_THAT(error_text([] { last_step_of(1, 1, 7); }), HasSubstr("exclude each other"));
+}
+
+std::vector<StepRecord> steps_of(int count, std::int64_t samples, double seconds) {
+  StepRecord step;
+  step.samples = samples;
+  step.duration = Seconds(seconds);
+  return std::vector<StepRecord>(static_cast<std::size_t>(count), step);
+}
+
+TEST(TypicalThroughput, IsTheRateOfEqualSteps) {
+  EXPECT_DOUBLE_EQ(typical_throughput(steps_of(50, 64, 0.5)), 128);
+  EXPECT_DOUBLE_EQ(typical_throughput(steps_of(1, 64, 0.5)), 128);
+}
+
+TEST(TypicalThroughput, LeavesTheWarmUpOut) {
+  std::vector<StepRecord> steps = steps_of(10, 64, 4.0);
+  const std::vector<StepRecord> warm = steps_of(10, 64, 0.5);
+  steps.insert(steps.end(), warm.begin(), warm.end());
+  EXPECT_DOUBLE_EQ(typical_throughput(steps), 128);
+}
+
+TEST(TypicalThroughput, IsNotSwayedByAHiccup) {
+  std::vector<StepRecord> steps = steps_of(50, 64, 0.5);
+  steps[30].duration = Seconds(1000);
+  EXPECT_DOUBLE_EQ(typical_throughput(steps), 128);
+}
+
+TEST(TypicalThroughput, IsZeroWhenNothingWasMeasured) {
+  EXPECT_EQ(typical_throughput({}), 0);
+  EXPECT_EQ(typical_throughput(steps_of(5, 64, 0)), 0);
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,152 @@
+// A run that is stopped and resumed ends with the bits of one that was not.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "support/program_run.h"
+#include "support/small_run.h"
+#include "support/temporary_folder.h"
+#include "train/checkpoint.h"
+#include "train/weights.h"
+
+extern char** environ;
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+class Resume : public testing::Test {
+ protected:
+  std::string at(const std::string& name) const { return (folder.path() / name).string(); }
+
+  std::string model_at(const std::string& name, std::int64_t step) const {
+    return read_file(folder.path() / name / "checkpoints" / ("step-" + std::to_string(step)) /
+                     "model.safetensors");
+  }
+
+  static void succeed(const Arguments& arguments) {
+    const ProgramRun run = run_regatta(arguments);
+    ASSERT_EQ(run.code, 0) << run.err;
+  }
+
+  const TemporaryFolder folder;
+};
+
+TEST_F(Resume, ThreeStepsAndThreeMoreAreSix) {
+  // Five steps make an epoch: the run stops within the first and goes on into the second.
+  const Arguments train{"train",   "--model", "tiny",           "--data", "synth:1x12x12/3@40",
+                        "--batch", "8",       "--deterministic"};
+  succeed(train + Arguments{"--steps", "6", "--out", at("straight")});
+  succeed(train + Arguments{"--steps", "3", "--out", at("stopped")});
+  succeed({"train", "--resume", at("stopped"), "--steps", "6"});
+  EXPECT_EQ(model_at("stopped", 6), model_at("straight", 6));
+}
+
+TEST_F(Resume, OnOtherWorkersAndAnotherSchedulerToo) {
+  const Arguments train{"train",   "--model", "lenet5", "--data", "synth:1x28x28/10@250",
+                        "--batch", "96",      "--test", "none",   "--deterministic"};
+  succeed(train + Arguments{"--epochs", "2", "--workers", "1", "--out", at("straight")});
+  succeed(train + Arguments{"--steps", "3", "--workers", "1", "--out", at("stopped")});
+  succeed({"train", "--resume", at("stopped"), "--epochs", "2", "--workers", "2", "--scheduler",
+           "eager"});
+  EXPECT_EQ(model_at("stopped", 6), model_at("straight", 6));
+}
+
+TEST_F(Resume, AfterAStopWithinAnEpoch) {
+  const TrainJob job = small_job();  // three steps make an epoch
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  TrainGoal goal;
+  goal.last_step = 6;
+  Recorder straight;
+  initialise_weights(executor, 1);
+  train(executor, job.recipe, job.data, nullptr, goal, straight);
+  save_checkpoint(folder.path() / "straight", executor, 6);
+
+  Recorder stopped;
+  stopped.stop_after = 4;
+  initialise_weights(executor, 1);
+  train(executor, job.recipe, job.data, nullptr, goal, stopped);
+  ASSERT_EQ(stopped.rests.back(), 4);
+  save_checkpoint(folder.path() / "stopped", executor, 4);
+
+  initialise_weights(executor, 99);
+  goal.first_step = load_checkpoint(latest_checkpoint(folder.path() / "stopped"), executor);
+  Recorder resumed;
+  train(executor, job.recipe, job.data, nullptr, goal, resumed);
+  save_checkpoint(folder.path() / "stopped", executor, 6);
+  EXPECT_EQ(model_at("stopped", 6), model_at("straight", 6));
+  ASSERT_EQ(resumed.steps.size(), 2u);
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(resumed.steps[i].loss, straight.steps[4 + i].loss);
+}
+
+// The program in a process of its own, so that it can be interrupted.
+pid_t start(Arguments arguments, const fs::path& err) {
+  arguments.insert(arguments.begin(), REGATTA_PROGRAM);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&actions, stream, err.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
+  pid_t process = -1;
+  const int code =
+      ::posix_spawn(&process, REGATTA_PROGRAM, &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  return code == 0 ? process : -1;
+}
+
+TEST_F(Resume, AfterCtrlC) {
+  const Arguments train{"train",   "--model", "tiny",   "--data", "synth:1x12x12/3@800",
+                        "--batch", "8",       "--test", "none",   "--deterministic"};
+  const pid_t process = start(train + Arguments{"--epochs", "100000", "--out", at("stopped")},
+                              folder.path() / "said");
+  ASSERT_GT(process, 0);
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 6000 && !fs::exists(folder.path() / "stopped" / "checkpoints"); ++i)
+    std::this_thread::sleep_for(5ms);
+  ::kill(process, SIGINT);
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, 0), process);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  EXPECT_THAT(read_file(folder.path() / "said"),
+              testing::HasSubstr("go on with: regatta train --resume " + at("stopped")));
+
+  const Json state = read_json(latest_checkpoint(at("stopped")) / "state.json");
+  const auto last = state.at("step").get<std::int64_t>() + 3;
+  succeed({"train", "--resume", at("stopped"), "--steps", std::to_string(last)});
+  succeed(train + Arguments{"--steps", std::to_string(last), "--out", at("straight")});
+  EXPECT_EQ(model_at("stopped", last), model_at("straight", last));
+}
+
+TEST_F(Resume, GoesAsFarAsTheRunWasMeantTo) {
+  const Arguments train{"train",   "--model", "tiny",           "--data", "synth:1x12x12/3@40",
+                        "--batch", "8",       "--deterministic"};
+  succeed(train + Arguments{"--steps", "4", "--out", at("run")});
+  Json run = read_json(folder.path() / "run" / "run.json");
+  run["last_step"] = 7;  // as if it had been stopped
+  write_file(folder.path() / "run" / "run.json", run.dump());
+  succeed({"train", "--resume", at("run")});
+  EXPECT_EQ(latest_checkpoint(at("run")).filename(), "step-7");
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,166 @@
+#include "train/run_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/files.h"
+#include "support/error_text.h"
+#include "support/small_run.h"
+#include "support/temporary_folder.h"
+#include "train/weights.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A run of the zoo, which run.json can tell; a network of one's own it cannot.
+TrainJob zoo_job() {
+  JobOptions options;
+  options.model = "tiny";
+  options.data = "synth:1x8x8/3@20";
+  options.batch = 6;
+  options.workers = 2;
+  options.plan.chunks = std::vector<std::int64_t>{2, 4};
+  options.plan.segments = "op";
+  return make_job(options);
+}
+
+std::vector<Json> lines_of(const fs::path& file) {
+  std::vector<Json> lines;
+  std::istringstream text(read_file(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(RunJson, TellsRecipePlanAndMachine) {
+  const TemporaryFolder folder;
+  const TrainJob job = zoo_job();
+  write_run_json(folder.path(), job, 12);
+  const Json json = read_json(folder.path() / "run.json");
+  EXPECT_EQ(json.at("recipe"), job.recipe.to_json());
+  EXPECT_EQ(json.at("plan"), to_json(job.plan, job.graph));
+  for (const char* key : {"host", "cpu", "cpus"}) EXPECT_TRUE(json.at("machine").contains(key));
+  EXPECT_TRUE(json.contains("regatta"));
+}
+
+TEST(RunJson, GivesTheRunBack) {
+  const TemporaryFolder folder;
+  const TrainJob job = zoo_job();
+  write_run_json(folder.path(), job, 12);
+  const RunRecord run = read_run_json(folder.path());
+  EXPECT_EQ(run.job.recipe.to_json(), job.recipe.to_json());
+  EXPECT_EQ(to_json(run.job.plan, run.job.graph), to_json(job.plan, job.graph));
+  EXPECT_EQ(run.test, "synth:1x8x8/3@20");
+  EXPECT_EQ(run.last_step, 12);
+}
+
+TEST(RunJson, WhatIsWrongWithItIsNamed) {
+  const TemporaryFolder folder;
+  write_run_json(folder.path(), zoo_job(), 12);
+  const Json whole = read_json(folder.path() / "run.json");
+  const auto complaint = [&](const auto& damage) {
+    Json json = whole;
+    damage(json);
+    write_file(folder.path() / "run.json", json.dump());
+    return error_text([&] { read_run_json(folder.path()); });
+  };
+  EXPECT_THAT(complaint([](Json& json) { json.erase("plan"); }),
+              AllOf(HasSubstr("run.json'"), HasSubstr("it has no plan")));
+  EXPECT_THAT(complaint([](Json& json) { json["recipe"].erase("seed"); }), HasSubstr("'seed'"));
+  EXPECT_THAT(complaint([](Json& json) { json["recipe"]["seed"] = 5; }),
+              HasSubstr("another recipe"));
+  EXPECT_THAT(complaint([](Json& json) { json["recipe"]["model"] = "tinny"; }),
+              HasSubstr("did you mean 'tiny'?"));
+  EXPECT_THAT(complaint([](Json& json) { json["last_step"] = "many"; }), HasSubstr("run.json'"));
+  EXPECT_THAT(complaint([](Json& json) { json = Json::array(); }), HasSubstr("it has no recipe"));
+}
+
+class Metrics : public testing::Test {
+ protected:
+  Metrics() { initialise_weights(executor, 1); }
+
+  void train_to(std::int64_t first, std::int64_t last) {
+    RunFolder run(folder.path(), executor, first);
+    TrainGoal goal;
+    goal.first_step = first;
+    goal.last_step = last;
+    train(executor, job.recipe, job.data, job.test, goal, run);
+  }
+  std::vector<std::int64_t> steps_written() const {
+    std::vector<std::int64_t> steps;
+    for (const Json& line : lines_of(folder.path() / "metrics.jsonl"))
+      if (line.contains("step")) steps.push_back(line["step"]);
+    return steps;
+  }
+
+  const TrainJob job = small_job();
+  Executor executor{job.graph, job.plan, job.exec_options(true)};
+  const TemporaryFolder folder;
+};
+
+TEST_F(Metrics, AreOneLineForEachStepAndEpoch) {
+  train_to(0, 4);  // three steps make an epoch
+  const std::vector<Json> lines = lines_of(folder.path() / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(steps_written(), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  for (const std::size_t step : {0, 1, 2, 4})
+    for (const char* key : {"step", "loss", "images_per_s"})
+      EXPECT_TRUE(lines[step].at(key).is_number()) << key;
+  for (const std::size_t epoch : {3, 5})
+    for (const char* key : {"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy"})
+      EXPECT_TRUE(lines[epoch].at(key).is_number()) << key;
+}
+
+TEST_F(Metrics, OfStepsThatComeAgainAreDropped) {
+  train_to(0, 3);
+  // A crash after the checkpoint of step 3: a step on, and half a line.
+  std::ofstream(folder.path() / "metrics.jsonl", std::ios::app)
+      << R"({"step":4,"loss":9.0,"images_per_s":1.0})"
+      << "\n{\"step\":5,\"lo";
+  train_to(3, 5);
+  EXPECT_EQ(steps_written(), (std::vector<std::int64_t>{1, 2, 3, 4, 5}));
+  for (const Json& line : lines_of(folder.path() / "metrics.jsonl"))
+    EXPECT_NE(line.value("loss", 0.0), 9.0);
+}
+
+TEST(NewRunFolder, RefusesAFolderThatHoldsSomething) {
+  const TemporaryFolder folder;
+  folder.file("notes.txt", "mine");
+  EXPECT_THAT(error_text([&] { NewRunFolder run(folder.path()); }),
+              AllOf(HasSubstr(folder.path().string()), HasSubstr("already holds something")));
+  EXPECT_EQ(read_file(folder.path() / "notes.txt"), "mine");
+}
+
+TEST(NewRunFolder, RefusesANameThatIsTaken) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.file("run", "");
+  EXPECT_THAT(error_text([&] { NewRunFolder run(file); }), HasSubstr("a file has that name"));
+  EXPECT_THAT(error_text([&] { NewRunFolder run(file / "inside"); }), HasSubstr("cannot create"));
+}
+
+TEST(NewRunFolder, GoesAwayWithItsNewParentsUnlessItIsKept) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / "old");
+  const fs::path path = folder.path() / "old" / "new" / "run";
+  {
+    const NewRunFolder run(path);
+    write_file(path / "run.json", "{}");
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path() / "old"));
+  { NewRunFolder(path).keep(); }
+  EXPECT_TRUE(fs::is_directory(path));
+}
+
+TEST(NewRunFolder, AnEmptyFolderThatWasThereStays) {
+  const TemporaryFolder folder;
+  { const NewRunFolder run(folder.path()); }
+  EXPECT_TRUE(fs::is_directory(folder.path()));
+}
+
+}  // namespace
+}  // namespace regatta
