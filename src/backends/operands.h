@@ -1,5 +1,5 @@
-// backends/: how instructions are carried out on a kind of device: `cpu/` with oneDNN. A backend
-// gets pointers and sizes; it knows neither tasks nor StarPU.
+// backends/: how instructions are carried out on a kind of device: `cpu/` with oneDNN, `cuda/` with
+// cuDNN. A backend gets pointers and sizes; it knows neither tasks nor StarPU.
 #pragma once
 
 #include <array>

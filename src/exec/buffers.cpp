@@ -46,10 +46,9 @@ Buffers::Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes)
       memory_nodes_(std::move(memory_nodes)),
       pinned_(std::ranges::any_of(memory_nodes_, [](int n) { return n != STARPU_MAIN_RAM; })) {}
 
-void Buffers::set_reduction(starpu_codelet* add, starpu_codelet* zero, void* argument) {
+void Buffers::set_reduction(starpu_codelet* add, starpu_codelet* zero) {
   add_ = add;
   zero_ = zero;
-  argument_ = argument;
 }
 
 int Buffers::home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const {
@@ -88,8 +87,7 @@ const RegisteredBuffer& Buffers::get(BufferKind kind, std::uint32_t first, std::
     const bool pinned = pinned_ && kind == BufferKind::samples;
     copies[copy] = std::make_unique<RegisteredBuffer>(bytes, home_of(kind, first, second), pinned);
     if (kind == BufferKind::gradient && add_)
-      starpu_data_set_reduction_methods_with_args(copies[copy]->handle(), add_, argument_, zero_,
-                                                  argument_);
+      starpu_data_set_reduction_methods(copies[copy]->handle(), add_, zero_);
   }
   return *copies[copy];
 }

@@ -59,7 +59,7 @@ class Buffers {
   std::size_t bytes() const;
 
   // For --reduction redux: how StarPU starts and merges gradients.
-  void set_reduction(starpu_codelet* add, starpu_codelet* zero, void* argument);
+  void set_reduction(starpu_codelet* add, starpu_codelet* zero);
 
  private:
   int home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const;
@@ -68,7 +68,6 @@ class Buffers {
   std::vector<int> memory_nodes_;
   bool pinned_;
   starpu_codelet *add_ = nullptr, *zero_ = nullptr;
-  void* argument_ = nullptr;
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>,
            std::vector<std::unique_ptr<RegisteredBuffer>>>
       buffers_;

@@ -100,10 +100,6 @@ class GraphRunner : public CudaRunner {
     found->second.launch(stream_);
   }
 
-  void zero(std::byte* data, std::size_t bytes) override { cuda::zero(stream_, data, bytes); }
-  void add(float* sum, const float* other, std::size_t count) override {
-    cuda::reduce_slots(stream_, sum, {&other, 1}, count);
-  }
   std::size_t captures() const override { return captures_; }
 
  private:

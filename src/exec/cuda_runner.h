@@ -14,8 +14,6 @@ class CudaRunner {
   // On the CUDA worker's thread: replays the task's graph, capturing it first if it is new.
   // `pointers` are device addresses, in the order of the task's accesses.
   virtual void run(const TaskRun& run, const std::vector<std::byte*>& pointers) = 0;
-  virtual void zero(std::byte* data, std::size_t bytes) = 0;
-  virtual void add(float* sum, const float* other, std::size_t count) = 0;
   virtual std::size_t captures() const = 0;
 };
 

@@ -64,8 +64,7 @@ class Executor::Impl {
         workers_(STARPU_NMAXWORKERS),
         buffers_(blueprint, find_devices()) {
     describe_codelets();
-    if (plan.reduction == Reduction::redux)
-      buffers_.set_reduction(&add_codelet_, &zero_codelet_, this);
+    if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
     for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
       if (job == Job::train && !options_.training) continue;
       TaskList& list = lists_[job] = lower(blueprint, job);
@@ -289,11 +288,6 @@ class Executor::Impl {
     zero_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
       std::memset(pointer_of(buffers[0]), 0, STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
     };
-    zero_codelet_.cuda_funcs[0] = [](void* buffers[], void* self) {
-      static_cast<Impl*>(self)->this_gpu().zero(pointer_of(buffers[0]),
-                                                STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
-    };
-    zero_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
     zero_codelet_.nbuffers = 1;
     zero_codelet_.modes[0] = STARPU_W;
     zero_codelet_.name = "zero";
@@ -304,13 +298,6 @@ class Executor::Impl {
                   reinterpret_cast<const float*>(pointer_of(buffers[1])),
                   STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
     };
-    add_codelet_.cuda_funcs[0] = [](void* buffers[], void* self) {
-      static_cast<Impl*>(self)->this_gpu().add(
-          reinterpret_cast<float*>(pointer_of(buffers[0])),
-          reinterpret_cast<const float*>(pointer_of(buffers[1])),
-          STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
-    };
-    add_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
     add_codelet_.nbuffers = 2;
     add_codelet_.modes[0] =
         static_cast<starpu_data_access_mode>(int(STARPU_RW) | int(STARPU_COMMUTE));

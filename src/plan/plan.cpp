@@ -79,6 +79,8 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
           "layout " + std::string(layout_name(group->layout)) + " is not for group '" +
               group->name + "': CPUs use blocked8 or blocked16, GPUs nhwc or nchw");
     const std::string who = "group '" + group->name + "'";
+    check(group->kind == DeviceKind::cpu || plan.reduction != Reduction::redux,
+          "--reduction redux is for CPU groups; use slots or loop with " + who);
     check(group->workers >= 1, who + " has no worker");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),

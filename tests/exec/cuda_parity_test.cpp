@@ -51,7 +51,6 @@ std::vector<Case> cases() {
         all.push_back({model, both, {3, 5}, segments, reduction, Layout::nhwc});
       }
       all.push_back({model, gpu, {1}, segments, Reduction::slots, Layout::nchw});
-      all.push_back({model, both, {3, 5}, segments, Reduction::redux, Layout::nhwc});
     }
   return all;
 }

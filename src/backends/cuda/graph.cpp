@@ -43,8 +43,4 @@ void upload(Stream stream, std::byte* target, const void* source, std::size_t by
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream));
 }
 
-void zero(Stream stream, std::byte* target, std::size_t bytes) {
-  check(cudaMemsetAsync(target, 0, bytes, stream));
-}
-
 }  // namespace regatta::cuda

@@ -28,6 +28,5 @@ class CapturedGraph {
 
 // Copies a few bytes to the device, in the stream's order.
 void upload(Stream stream, std::byte* target, const void* source, std::size_t bytes);
-void zero(Stream stream, std::byte* target, std::size_t bytes);
 
 }  // namespace regatta::cuda
