@@ -63,7 +63,6 @@ int Buffers::home_of(BufferKind kind, std::uint32_t first, std::uint32_t second)
     case BufferKind::border_gradient:
       return of_chunk(first);
     case BufferKind::arena:
-      return of_chunk(second);
     case BufferKind::partials:
       return of_chunk(second);
     case BufferKind::gradient:

@@ -335,7 +335,7 @@ Ticket Executor::submit(Job job, StepInput input) {
   return ticket;
 }
 
-StepResult Executor::wait(Ticket ticket) {
+StepResult Executor::wait(const Ticket& ticket) {
   return ticket.submission_->wait(impl_->has_spare_cpu());
 }
 

@@ -64,7 +64,7 @@ class Executor {
   // Never waits. At most plan.steps_in_flight lists may be on their way.
   Ticket submit(Job job, StepInput input);
   // Throws what a task threw.
-  StepResult wait(Ticket ticket);
+  StepResult wait(const Ticket& ticket);
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }
