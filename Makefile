@@ -32,6 +32,7 @@ format: setup    ## format all C++ in place
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' | xargs -r clang-format -i
 
 parity: build    ## compare numbers with PyTorch (needs python3-torch)
+	@/usr/bin/python3 scripts/parity-checkpoint build/regatta
 	@scripts/parity-fixtures --whole build/parity
 	@REGATTA_PARITY=build/parity build/regatta_tests --gtest_filter='*Parity*'
 
