@@ -2,39 +2,17 @@
 // between parameters, so that its forward shows in the loss and its backward in their gradients.
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "ops/builder.h"
 #include "parity/formula.h"
 #include "support/executor_run.h"
+#include "support/small_networks.h"
 
 namespace regatta {
 namespace {
 
-struct Network {
-  const char* name;
-  Shape input;
-  std::function<NodeId(NetBuilder&)> body;
-  bool fused = true;
-};
-
-void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
-
-Graph build(const Network& network) {
-  NetBuilder net(network.name, network.input);
-  const NodeId logits = network.body(net);
-  Graph graph = std::move(net).finish(logits);
-  return network.fused ? fuse(graph) : graph;
-}
-
-NodeId head(NetBuilder& net, NodeId x) { return net.dense("head", x, 7); }
-
-std::vector<Network> networks() {
-  return {
-      {"dense_alone", {3, 5, 4}, [](NetBuilder& n) { return head(n, n.input()); }},
-      {"dense_relu",
-       {1, 6, 6},
-       [](NetBuilder& n) { return head(n, n.relu(n.dense("a", n.input(), 33))); }},
+// What the CPU's padded channel blocks make worth a look besides.
+std::vector<SmallNetwork> networks() {
+  std::vector<SmallNetwork> all = small_networks();
+  const std::vector<SmallNetwork> more{
       {"conv_padded",
        {3, 9, 7},
        [](NetBuilder& n) {
@@ -60,54 +38,11 @@ std::vector<Network> networks() {
          NodeId x = n.conv("a", n.input(), {.channels = 4, .kernel = 3});
          return head(n, n.relu(n.max_pool(x, {.kernel = 2})));
        }},
-      {"overlapping_pool",
-       {3, 13, 12},
-       [](NetBuilder& n) {
-         NodeId x = n.conv("a", n.input(), {.channels = 17, .kernel = 3, .padding = 1});
-         return head(n, n.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1}));
-       }},
       {"global_average",
        {3, 7, 5},
        [](NetBuilder& n) {
          NodeId x = n.conv("a", n.input(), {.channels = 19, .kernel = 2});
          return head(n, n.global_average_pool(x));
-       }},
-      {"norm",
-       {3, 8, 8},
-       [](NetBuilder& n) {
-         NodeId x = n.conv("a", n.input(), {.channels = 12, .kernel = 3, .bias = false});
-         return head(n, n.batch_norm("b", x));
-       }},
-      {"norm_relu",
-       {3, 8, 8},
-       [](NetBuilder& n) {
-         NodeId x = n.conv("a", n.input(), {.channels = 32, .kernel = 3, .bias = false});
-         x = n.relu(n.batch_norm("b", x));
-         return head(n, n.conv("c", x, {.channels = 8, .kernel = 3}));
-       }},
-      {"norm_of_vectors",
-       {1, 4, 4},
-       [](NetBuilder& n) {
-         return head(n, n.relu(n.batch_norm("b", n.dense("a", n.input(), 21))));
-       }},
-      {"residual_block",
-       {3, 8, 8},
-       [](NetBuilder& n) {
-         NodeId x = n.relu(n.conv("stem", n.input(), {.channels = 10, .kernel = 3, .padding = 1}));
-         NodeId y = n.conv("a", x, {.channels = 10, .kernel = 3, .padding = 1, .bias = false});
-         y = n.batch_norm("b", y);
-         return head(n, n.relu(n.add(y, x)));
-       }},
-      {"residual_downsample",
-       {3, 9, 9},
-       [](NetBuilder& n) {
-         NodeId x = n.relu(n.conv("stem", n.input(), {.channels = 6, .kernel = 3, .padding = 1}));
-         NodeId z = n.batch_norm(
-             "d", n.conv("down", x, {.channels = 20, .kernel = 1, .stride = 2, .bias = false}));
-         NodeId y = n.batch_norm(
-             "b", n.conv("a", x,
-                         {.channels = 20, .kernel = 3, .stride = 2, .padding = 1, .bias = false}));
-         return head(n, n.relu(n.add(y, z)));
        }},
       {"plain_add",
        {3, 6, 6},
@@ -116,18 +51,12 @@ std::vector<Network> networks() {
          NodeId y = n.conv("a", x, {.channels = 8, .kernel = 3, .padding = 1});
          return head(n, n.relu(n.add(x, n.add(y, x))));
        }},
-      {"nothing_fused",
-       {3, 8, 8},
-       [](NetBuilder& n) {
-         NodeId x = n.relu(n.conv("stem", n.input(), {.channels = 8, .kernel = 3, .padding = 1}));
-         NodeId y = n.batch_norm("b", n.conv("a", x, {.channels = 8, .kernel = 1}));
-         return head(n, n.relu(n.dense("c", n.relu(n.add(y, x)), 15)));
-       },
-       false},
   };
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
-class CpuKernels : public testing::TestWithParam<Network> {};
+class CpuKernels : public testing::TestWithParam<SmallNetwork> {};
 
 TEST_P(CpuKernels, ComputeWhatTheReferenceComputes) {
   const Graph graph = build(GetParam());

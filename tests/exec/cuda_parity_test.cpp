@@ -2,9 +2,7 @@
 // where there is no GPU.
 #include <gtest/gtest.h>
 
-#include "parity/fixtures.h"
-#include "parity/formula.h"
-#include "support/executor_run.h"
+#include "support/executed_parity.h"
 
 #if REGATTA_HAVE_CUDA
 #include "backends/cuda/cuda_backend.h"
@@ -60,8 +58,6 @@ class CudaParity : public testing::TestWithParam<Case> {};
 TEST_P(CudaParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   if (!gpu_here()) GTEST_SKIP() << "no GPU here";
   const Case& c = GetParam();
-  const Fixture fixture = Fixture::load(c.model);
-  const Graph graph = fuse(fixture.graph());
   PlanOptions options;
   options.workers = 2;
   options.devices = c.devices;
@@ -72,13 +68,7 @@ TEST_P(CudaParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   options.segments = c.segments;
   options.reduction = c.reduction;
   options.gpu_layout = c.layout;
-  const Plan plan = plan_for(graph, fixture.images(), options);
-  const ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images()),
-                                  fixture.optimizer(), static_cast<int>(fixture.steps()));
-  EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
-  EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
-  EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
-  EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
+  const ExecutedRun run = expect_parity(c.model, options);
   // Ring buffers alternate between two addresses: each is captured once, after one eager run.
   EXPECT_EQ(run.captures_after_warm_up, 0u);
 }

@@ -2,9 +2,7 @@
 // and reduce: no further from it than three times PyTorch's own float32.
 #include <gtest/gtest.h>
 
-#include "parity/fixtures.h"
-#include "parity/formula.h"
-#include "support/executor_run.h"
+#include "support/executed_parity.h"
 
 namespace regatta {
 namespace {
@@ -37,20 +35,12 @@ class ExecutedParity : public testing::TestWithParam<Case> {};
 
 TEST_P(ExecutedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   const Case& c = GetParam();
-  const Fixture fixture = Fixture::load(c.model);
-  const Graph graph = fuse(fixture.graph());
   PlanOptions options;
   options.workers = 2;
   options.chunks = c.chunks;
   options.segments = c.segments;
   options.reduction = c.reduction;
-  const Plan plan = plan_for(graph, fixture.images(), options);
-  const ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images()),
-                                  fixture.optimizer(), static_cast<int>(fixture.steps()));
-  EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
-  EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
-  EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
-  EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
+  expect_parity(c.model, options);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllPlans, ExecutedParity, testing::ValuesIn(cases()),
