@@ -1,4 +1,4 @@
-# Tests, examples and benchmarks; what has no sources yet is left out.
+# Tests, examples and the GPU kernel benchmark.
 
 # Workers of tests that run side by side must not all sit on core 0, and StarPU keeps its own files
 # in the build folder, not in the home folder.
