@@ -22,7 +22,7 @@ if(test_sources)
   target_include_directories(regatta_tests PRIVATE tests)
   target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_definitions(regatta_tests PRIVATE
-    REGATTA_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" REGATTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    REGATTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET regatta)
     # Tests may start the program itself.
     target_compile_definitions(regatta_tests PRIVATE REGATTA_PROGRAM="$<TARGET_FILE:regatta>")
