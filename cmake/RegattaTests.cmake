@@ -58,6 +58,7 @@ endif()
 
 # How near the GPU's kernels come to its limits; run by hand where a GPU is.
 if(REGATTA_HAVE_CUDA)
-  add_executable(regatta_cuda_bench bench/cuda/kernels.cpp)
+  add_executable(regatta_cuda_bench bench/cuda/kernels.cpp bench/cuda/step.cpp)
+  target_include_directories(regatta_cuda_bench PRIVATE bench)
   target_link_libraries(regatta_cuda_bench PRIVATE regatta_internal regatta_lib)
 endif()

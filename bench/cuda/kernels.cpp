@@ -1,112 +1,15 @@
 // How near to the GPU's limits its kernels run: batch norm (memory) and convolutions (arithmetic)
-// in the sizes of ResNet-50, bf16, channels last.
+// in the sizes of ResNet-50, and all operators of its step; bf16, channels last.
 //   regatta_cuda_bench [samples]
-#include <cuda_runtime.h>
-
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <vector>
 
-#include "backends/cuda/check.h"
-#include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/memory.h"
-#include "graph/op.h"
+#include "cuda/operator_bench.h"
+#include "cuda/step.h"
 #include "ops/builder.h"
 
-namespace regatta {
+namespace regatta::bench {
 namespace {
-
-using cuda::check;
-using cuda::DeviceMemory;
-
-// Seconds of one call, once everything is warm.
-double seconds(cudaStream_t stream, const std::function<void()>& enqueue) {
-  constexpr int runs = 20;
-  cudaEvent_t start = nullptr, stop = nullptr;
-  check(cudaEventCreate(&start));
-  check(cudaEventCreate(&stop));
-  for (int i = 0; i < 3; ++i) enqueue();
-  check(cudaEventRecord(start, stream));
-  for (int i = 0; i < runs; ++i) enqueue();
-  check(cudaEventRecord(stop, stream));
-  check(cudaEventSynchronize(stop));
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, start, stop));
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
-  return milliseconds / 1e3 / runs;
-}
-
-// Device memory full of small numbers: zeros would flatter the clocks.
-DeviceMemory filled(std::size_t bytes) {
-  DeviceMemory memory(bytes, "the benchmark");
-  std::vector<std::uint16_t> values(bytes / 2);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<std::uint16_t>(0x3c00 + (i * 2654435761u >> 8) % 0x400 +
-                                           ((i * 40503u >> 4) % 2) * 0x8000);
-  check(cudaMemcpy(memory.data(), values.data(), values.size() * 2, cudaMemcpyHostToDevice));
-  check(cudaDeviceSynchronize());
-  return memory;
-}
-
-float* floats(const DeviceMemory& memory) { return reinterpret_cast<float*>(memory.data()); }
-
-// One operator of a graph with all its operands.
-class Bench {
- public:
-  Bench(const Graph& graph, NodeId node, std::int64_t n)
-      : graph_(graph),
-        node_(graph.node(node)),
-        backend_(graph, {.precision = Precision::bf16, .normalisation = {1, {0}, {1}}}),
-        worker_(backend_, nullptr) {
-    const auto bytes = [&](NodeId id) {
-      return static_cast<std::size_t>(n * graph.node(id).shape.elements()) * 2;
-    };
-    const auto keep = [&](std::size_t size) {
-      kept_.push_back(filled(size));
-      return floats(kept_.back());
-    };
-    operands_.n = n;
-    for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
-      operands_.inputs[i] = keep(bytes(node_.inputs[i]));
-      operands_.input_gradients[i] = keep(bytes(node_.inputs[i]));
-      operands_.gradient_modes[i] = GradientFlow(graph).mode(node, i);
-    }
-    operands_.output = keep(bytes(node));
-    operands_.output_gradient = keep(bytes(node));
-    for (std::size_t i = 0; i < node_.parameters.size(); ++i) {
-      const auto count =
-          static_cast<std::size_t>(graph.parameter(node_.parameters[i]).shape.elements());
-      operands_.parameters[i] = keep(count * 4);
-      operands_.parameter_gradients[i] = keep(count * 4);
-    }
-    operands_.packed = reinterpret_cast<const std::byte*>(
-        keep(cuda::packed_bytes(graph, node_, Layout::nhwc, Precision::bf16)));
-    const std::size_t row = static_cast<std::size_t>(node_.shape.channels() + 15);
-    operands_.statistics = keep(row * 4 * 4);
-    for (float*& state : operands_.states) state = keep(row * 4);
-    worker_.prepare(node_, n);
-  }
-
-  double time(Work work) {
-    return seconds(nullptr, [&] { worker_.run({node_.id, work}, operands_); });
-  }
-  double values() const { return static_cast<double>(operands_.n * node_.shape.elements()); }
-  double flops() const {
-    return node_.op->cost(node_, input_shapes(graph_, node_)).forward_flops *
-           static_cast<double>(operands_.n);
-  }
-  std::size_t workspace_bytes() const { return worker_.workspace_bytes(); }
-
- private:
-  const Graph& graph_;
-  const Node& node_;
-  cuda::Backend backend_;
-  cuda::Worker worker_;
-  std::vector<DeviceMemory> kept_;
-  Operands operands_;
-};
 
 void batch_norms(std::int64_t n) {
   std::printf("\n%-28s %10s %8s %10s %8s\n", "batch norm", "forward us", "TB/s", "backward us",
@@ -127,7 +30,7 @@ void batch_norms(std::int64_t n) {
     NodeId found;
     for (const Node& node : graph.nodes())
       if (node.name == "y") found = node.id;
-    Bench bench(graph, found, n);
+    OperatorBench bench(graph, found, n);
     const double forward = bench.time(Work::forward), backward = bench.time(Work::backward);
     // Forward reads twice and writes once, backward reads three values twice and writes once; a
     // residual is read once, and its gradient written once.
@@ -164,7 +67,7 @@ void convolutions(std::int64_t n) {
                                .padding = row.kernel / 2,
                                .bias = false});
     const Graph graph = std::move(net).finish(net.dense("head", net.global_average_pool(y), 2));
-    Bench bench(graph, y, n);
+    OperatorBench bench(graph, y, n);
     const double forward = bench.time(Work::forward), backward = bench.time(Work::backward);
     const double products = stem ? 1 : 2;  // the images want no gradient
     char name[64];
@@ -179,7 +82,7 @@ void convolutions(std::int64_t n) {
 }
 
 }  // namespace
-}  // namespace regatta
+}  // namespace regatta::bench
 
 int main(int count, char** arguments) {
   try {
@@ -190,8 +93,9 @@ int main(int count, char** arguments) {
     const std::int64_t n = count > 1 ? std::atoll(arguments[1]) : 256;
     std::printf("%s, bf16, nhwc, %ld samples\n", regatta::cuda::device_name().c_str(),
                 static_cast<long>(n));
-    regatta::batch_norms(n);
-    regatta::convolutions(n);
+    regatta::bench::batch_norms(n);
+    regatta::bench::convolutions(n);
+    regatta::bench::step_account(n);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "regatta_cuda_bench: %s\n", error.what());
     return 1;
