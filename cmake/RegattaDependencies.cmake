@@ -77,6 +77,7 @@ endfunction()
 
 regatta_library(dnnl oneapi/dnnl/dnnl.hpp dnnl libdnnl-dev)
 regatta_library(hwloc hwloc.h hwloc libhwloc-dev)
+regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)
 
 find_package(OpenSSL QUIET)
 if(NOT TARGET OpenSSL::Crypto)
