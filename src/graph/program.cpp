@@ -78,4 +78,16 @@ std::vector<Layout> value_layouts(const Graph& graph, Layout preferred) {
   return layouts;
 }
 
+std::int64_t input_channels(const Graph& graph, Layout preferred, Precision precision) {
+  const Shape& shape = graph.node(graph.input()).shape;
+  const bool padded = preferred == Layout::nhwc && precision != Precision::fp32 &&
+                      shape.rank() == 3 &&
+                      std::ranges::all_of(graph.users(graph.input()), [&](NodeId user) {
+                        const Node& node = graph.node(user);
+                        return node.op->name == "conv" && node.attributes.integer("groups", 1) == 1;
+                      });
+  const std::int64_t whole = !padded ? 1 : precision == Precision::bf16 ? 8 : 4;
+  return (shape.channels() + whole - 1) / whole * whole;
+}
+
 }  // namespace regatta

@@ -69,4 +69,9 @@ std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision);
 // their first layer has kernels for just that.
 std::vector<Layout> value_layouts(const Graph& graph, Layout preferred);
 
+// Channels of the input's value as it lies in memory. Tensor cores take 16 bytes of channels at
+// once, so an image that only convolutions read, channels last, gets channels of zeros up to that;
+// its convolutions' weights get zeros to match.
+std::int64_t input_channels(const Graph& graph, Layout preferred, Precision precision);
+
 }  // namespace regatta

@@ -1,5 +1,5 @@
 // Convolution through cuDNN, which takes any count of channels: where its fast kernels want whole
-// vectors it pads in its own workspace.
+// vectors it pads in its own workspace. Images come padded already, as that would be slow for them.
 #include "backends/cuda/channels.cuh"
 #include "backends/cuda/conv_plan.h"
 #include "backends/cuda/fused.h"
@@ -26,7 +26,7 @@ class Conv : public Kernel {
                 .values = site.dtype(),
                 .weights = form_.dtype,
                 .n = site.n,
-                .inputs = in.channels(),
+                .inputs = form_.packed_inputs,
                 .height = in.height(),
                 .width = in.width(),
                 .outputs = out.channels(),
@@ -134,7 +134,7 @@ class Conv : public Kernel {
     return relu_ ? aligned(bytes) : 0;
   }
   std::size_t weights_bytes() const {
-    return aligned(static_cast<std::size_t>(form_.elements()) * dtype_bytes(form_.dtype));
+    return aligned(static_cast<std::size_t>(form_.packed_elements()) * dtype_bytes(form_.dtype));
   }
   std::size_t sums_bytes() const {
     return bias_ ? aligned(partial_sums(view_, tools_.processors) * sizeof(double)) : 0;

@@ -1,4 +1,5 @@
-// Stored samples, planar as the data room keeps them, become normalised values.
+// Stored samples, planar as the data room keeps them, become normalised values: planes, or pixels
+// of channels, which may be padded with zeros.
 #include <vector>
 
 #include "backends/cuda/each.cuh"
@@ -6,22 +7,43 @@
 namespace regatta::cuda {
 namespace {
 
+struct Scaling {
+  const float *factors, *offsets;  // by channel
+  template <class Stored>
+  __device__ float of(Stored value, std::int64_t channel) const {
+    return static_cast<float>(value) * factors[channel] + offsets[channel];
+  }
+};
+
 template <class Stored, class T>
-struct Normalise {
+struct NormalisePlanes {
+  Scaling scaling;
   const Stored* samples;
   T* output;
-  const float *factors, *offsets;  // by channel
   std::int64_t pixels, channels;
-  bool channels_last;
   __device__ void operator()(std::int64_t i) const {
-    std::int64_t from = i, channel = i / pixels % channels;
-    if (channels_last) {
-      channel = i % channels;
-      const std::int64_t pixel = i / channels % pixels;
-      from = (i / (channels * pixels) * channels + channel) * pixels + pixel;
+    output[i] = from_float<T>(scaling.of(samples[i], i / pixels % channels));
+  }
+};
+
+// V channels of one pixel; neighbouring threads read neighbouring bytes of each plane.
+template <class Stored, class T, int V>
+struct NormalisePixels {
+  Scaling scaling;
+  const Stored* samples;
+  T* output;
+  std::int64_t pixels, channels, padded_channels;
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t vectors = padded_channels / V;
+    const std::int64_t first = i % vectors * V, pixel = i / vectors;
+    const Stored* plane = samples + pixel / pixels * pixels * channels + pixel % pixels;
+    Pack<T, V> result;
+    for (int v = 0; v < V; ++v) {
+      const std::int64_t channel = first + v;
+      result.values[v] = from_float<T>(
+          channel < channels ? scaling.of(plane[channel * pixels], channel) : 0.0f);
     }
-    output[i] =
-        from_float<T>(static_cast<float>(samples[from]) * factors[channel] + offsets[channel]);
+    store(output + i * V, result);
   }
 };
 
@@ -29,9 +51,11 @@ class Input : public Kernel {
  public:
   explicit Input(const Site& site)
       : tools_(site.tools),
-        count_(site.values()),
+        n_(site.n),
         pixels_(site.node.shape.height() * site.node.shape.width()),
         channels_(site.node.shape.channels()),
+        padded_channels_(
+            input_channels(site.graph, site.settings.layout, site.settings.precision)),
         channels_last_(site.layout() == Layout::nhwc),
         bytes_(site.settings.sample_dtype == Dtype::u8),
         output_(site.dtype()),
@@ -62,14 +86,25 @@ class Input : public Kernel {
   template <class Stored, class T>
   void launch(const Operands& o) const {
     const auto* factors = reinterpret_cast<const float*>(table_.data());
-    for_each_index(tools_, count_,
-                   Normalise<Stored, T>{reinterpret_cast<const Stored*>(o.samples),
-                                        reinterpret_cast<T*>(o.output), factors,
-                                        factors + channels_, pixels_, channels_, channels_last_});
+    const Scaling scaling{factors, factors + channels_};
+    const auto* samples = reinterpret_cast<const Stored*>(o.samples);
+    auto* output = reinterpret_cast<T*>(o.output);
+    const auto pixels_of = [&]<int V>() {
+      for_each_index(tools_, n_ * pixels_ * (padded_channels_ / V),
+                     NormalisePixels<Stored, T, V>{scaling, samples, output, pixels_, channels_,
+                                                   padded_channels_});
+    };
+    if (!channels_last_)
+      for_each_index(tools_, n_ * channels_ * pixels_,
+                     NormalisePlanes<Stored, T>{scaling, samples, output, pixels_, channels_});
+    else if (padded_channels_ % lanes<T> == 0)
+      pixels_of.template operator()<lanes<T>>();
+    else
+      pixels_of.template operator()<1>();
   }
 
   const Tools& tools_;
-  std::int64_t count_, pixels_, channels_;
+  std::int64_t n_, pixels_, channels_, padded_channels_;
   bool channels_last_, bytes_;
   Dtype output_;
   DeviceMemory table_;

@@ -48,7 +48,7 @@ struct Site {
   Dtype input_dtype(std::size_t i) const { return dtypes[node.inputs[i].value]; }
   Layout layout() const { return layouts[node.id.value]; }
   Layout input_layout(std::size_t i) const { return layouts[node.inputs[i].value]; }
-  std::int64_t values() const { return n * node.shape.elements(); }  // no layout here pads
+  std::int64_t values() const { return n * node.shape.elements(); }  // only the input is padded
 };
 
 using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);

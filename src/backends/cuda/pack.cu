@@ -8,7 +8,7 @@ namespace {
 struct Item {
   const float* from;
   void* to;
-  std::uint32_t count, inputs, taps;
+  std::uint32_t count, inputs, packed_inputs, taps;
   bool narrow, channels_last;
 };
 
@@ -22,11 +22,14 @@ __global__ void __launch_bounds__(threads_per_block) pack_items(Table table) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < item.count;
        i += gridDim.x * blockDim.x) {
     std::uint32_t from = i;
+    bool real = true;
     if (item.channels_last) {
-      const std::uint32_t input = i % item.inputs, tap = i / item.inputs % item.taps;
-      from = (i / (item.inputs * item.taps) * item.inputs + input) * item.taps + tap;
+      const std::uint32_t stored = item.packed_inputs;
+      const std::uint32_t input = i % stored, tap = i / stored % item.taps;
+      from = (i / (stored * item.taps) * item.inputs + input) * item.taps + tap;
+      real = input < item.inputs;
     }
-    const float value = item.from[from];
+    const float value = real ? item.from[from] : 0.0f;
     if (item.narrow)
       static_cast<bf16*>(item.to)[i] = from_float<bf16>(value);
     else
@@ -38,14 +41,14 @@ template <class T>
 struct Unpack {
   const T* packed;
   float* gradient;
-  std::uint32_t inputs, taps;
+  std::uint32_t inputs, packed_inputs, taps;
   bool channels_last, add;
   __device__ void operator()(std::int64_t index) const {
     const auto i = static_cast<std::uint32_t>(index);
     std::uint32_t from = i;
     if (channels_last) {
       const std::uint32_t tap = i % taps, input = i / taps % inputs;
-      from = (i / (taps * inputs) * taps + tap) * inputs + input;
+      from = (i / (taps * inputs) * taps + tap) * packed_inputs + input;
     }
     const float value = to_float(packed[from]);
     gradient[i] = add ? gradient[i] + value : value;
@@ -54,21 +57,25 @@ struct Unpack {
 
 }  // namespace
 
-bool WeightForm::plain() const { return dtype == Dtype::f32 && (!channels_last || taps == 1); }
+bool WeightForm::plain() const {
+  return dtype == Dtype::f32 && (!channels_last || (taps == 1 && packed_inputs == inputs));
+}
 
 std::size_t WeightForm::packed_bytes() const {
-  return plain() ? 0 : static_cast<std::size_t>(elements()) * dtype_bytes(dtype);
+  return plain() ? 0 : static_cast<std::size_t>(packed_elements()) * dtype_bytes(dtype);
 }
 
 WeightForm weight_form(const Graph& graph, const Node& node, Layout layout, Precision precision) {
   const bool conv = node.op->name == "conv";
   if (!conv && node.op->name != "dense") return {};
   const Shape& shape = graph.parameter(node.parameters[0]).shape;
+  const bool of_images = conv && layout == Layout::nhwc && node.inputs[0] == graph.input();
   return {.dtype = precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32,
           .channels_last = conv && layout == Layout::nhwc,
           .outputs = shape[0],
           .inputs = shape[1],
-          .taps = conv ? shape[2] * shape[3] : 1};
+          .taps = conv ? shape[2] * shape[3] : 1,
+          .packed_inputs = of_images ? input_channels(graph, layout, precision) : shape[1]};
 }
 
 std::size_t packed_bytes(const Graph& graph, const Node& node, Layout layout, Precision precision) {
@@ -81,6 +88,7 @@ void unpack_gradient(const Tools& tools, const WeightForm& form, const std::byte
     for_each_index(tools, form.elements(),
                    Unpack<T>{reinterpret_cast<const T*>(packed), gradient,
                              static_cast<std::uint32_t>(form.inputs),
+                             static_cast<std::uint32_t>(form.packed_inputs),
                              static_cast<std::uint32_t>(form.taps), form.channels_last, add});
   });
 }
@@ -101,8 +109,9 @@ void pack_weights(const Tools& tools, std::span<const WeightForm> forms,
     if (form.packed_bytes() == 0) continue;
     table.items[filled++] = {items[i].weight,
                              items[i].packed,
-                             static_cast<std::uint32_t>(form.elements()),
+                             static_cast<std::uint32_t>(form.packed_elements()),
                              static_cast<std::uint32_t>(form.inputs),
+                             static_cast<std::uint32_t>(form.packed_inputs),
                              static_cast<std::uint32_t>(form.taps),
                              form.dtype == Dtype::bf16,
                              form.channels_last};
