@@ -51,10 +51,10 @@ std::vector<ValueForm> value_forms(const Graph& graph, Layout layout, Precision 
   std::vector<ValueForm> forms;
   for (const Node& node : graph.nodes()) {
     const Layout mine = layouts[node.id.value];
-    const std::int64_t elements = node.id == graph.input() && mine == Layout::nhwc
-                                      ? input_channels(graph, layout, precision) *
-                                            node.shape.height() * node.shape.width()
-                                      : padded_elements(node.shape, mine);
+    const std::int64_t elements =
+        node.id == graph.input() && mine == Layout::nhwc
+            ? input_channels(graph, layout, precision) * node.shape.height() * node.shape.width()
+            : padded_elements(node.shape, mine);
     forms.push_back({mine, dtypes[node.id.value], elements});
   }
   return forms;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "backends/cuda/check.h"
@@ -220,6 +221,35 @@ TEST(CudaInput, NormalisesStoredBytes) {
       const std::size_t at = layout == Layout::nhwc ? (sample * 20 + pixel) * 3 + channel : i;
       ASSERT_NEAR(found[at], expected, 1e-5) << layout_name(layout) << ", value " << i;
     }
+  }
+}
+
+// Three planes of bytes become pixels of eight bf16 channels, five of them zero.
+TEST(CudaInput, PadsImagesThatOnlyConvolutionsRead) {
+  SKIP_WITHOUT_GPU();
+  NetBuilder net("bytes", {3, 4, 5});
+  const Graph graph =
+      std::move(net).finish(net.dense("head", net.conv("c", net.input(), {.channels = 2}), 2));
+  constexpr std::size_t n = 3, values = n * 3 * 20, padded = n * 8 * 20;
+  std::vector<std::uint8_t> stored(values);
+  for (std::size_t i = 0; i < values; ++i) stored[i] = static_cast<std::uint8_t>(i % 128);
+  const cuda::DeviceMemory samples(values, "a test"), output(2 * padded, "a test");
+  cuda::check(cudaMemcpy(samples.data(), stored.data(), values, cudaMemcpyHostToDevice));
+  cuda::check(cudaMemset(output.data(), 0xff, output.bytes()));
+  const cuda::Backend backend(
+      graph, {Layout::nhwc, Precision::bf16, Dtype::u8, {1, {0, 0, 0}, {1, 1, 1}}});
+  cuda::Worker worker(backend, nullptr);
+  Operands o;
+  o.n = n;
+  o.samples = samples.data();
+  o.output = reinterpret_cast<float*>(output.data());
+  worker.run({graph.input(), Work::forward}, o);
+  std::vector<std::uint16_t> found(padded);
+  cuda::check(cudaMemcpy(found.data(), output.data(), 2 * padded, cudaMemcpyDeviceToHost));
+  for (std::size_t i = 0; i < padded; ++i) {
+    const std::size_t sample = i / 160, pixel = i / 8 % 20, channel = i % 8;
+    const float expected = channel < 3 ? stored[(sample * 3 + channel) * 20 + pixel] : 0.0f;
+    ASSERT_EQ(std::bit_cast<float>(std::uint32_t{found[i]} << 16), expected) << "value " << i;
   }
 }
 

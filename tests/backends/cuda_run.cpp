@@ -14,6 +14,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/memory.h"
 #include "graph/op.h"
+#include "tasks/memory.h"
 
 namespace regatta {
 namespace {
@@ -66,14 +67,16 @@ std::vector<float> downloaded(const DeviceMemory& memory, Dtype dtype) {
   return values;
 }
 
-// From channels last to planes.
-std::vector<float> planar(const std::vector<float>& values, const Shape& shape) {
+// From channels last, of which the first ones are real, to planes.
+std::vector<float> planar(const std::vector<float>& values, const Shape& shape,
+                          std::int64_t sample_elements) {
   const auto channels = static_cast<std::size_t>(shape.channels());
   const auto pixels = static_cast<std::size_t>(shape.height() * shape.width());
-  std::vector<float> out(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t sample = i / (pixels * channels), pixel = i / channels % pixels;
-    out[(sample * channels + i % channels) * pixels + pixel] = values[i];
+  const std::size_t padded = static_cast<std::size_t>(sample_elements) / pixels;
+  std::vector<float> out(values.size() / padded * channels);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t sample = i / (pixels * channels), pixel = i % pixels;
+    out[i] = values[(sample * pixels + pixel) * padded + i / pixels % channels];
   }
   return out;
 }
@@ -94,8 +97,7 @@ class DeviceNetwork {
       : graph_(graph),
         options_(options),
         flow_(graph),
-        layouts_(value_layouts(graph, options.layout)),
-        dtypes_(value_dtypes(graph, options.precision)),
+        forms_(value_forms(graph, options.layout, options.precision)),
         backend_(graph, settings()),
         worker_(backend_, stream_.get()),
         samples_(std::reduce(options.chunks.begin(), options.chunks.end())) {
@@ -193,9 +195,8 @@ class DeviceNetwork {
     made.samples = uploaded(input.images.data() + from * sample, count * sample);
     made.labels = uploaded(input.labels.data() + from, count);
     for (const Node& node : graph_.nodes()) {
-      const std::int64_t elements = n * node.shape.elements();
-      const std::size_t bytes =
-          static_cast<std::size_t>(elements) * dtype_bytes(dtypes_[node.id.value]);
+      const std::int64_t elements = n * forms_[node.id.value].elements;
+      const std::size_t bytes = forms_[node.id.value].bytes(n);
       made.values.push_back(poisoned(bytes));
       made.gradients.push_back(poisoned(bytes));
       made.stashes.push_back(poisoned(
@@ -292,8 +293,9 @@ class DeviceNetwork {
     std::vector<float> all;
     for (const ChunkMemory& chunk : chunks_) {
       const std::size_t id = node.id.value;
-      std::vector<float> values = downloaded((chunk.*memory)[id], dtypes_[id]);
-      if (layouts_[id] == Layout::nhwc) values = planar(values, node.shape);
+      std::vector<float> values = downloaded((chunk.*memory)[id], forms_[id].dtype);
+      if (forms_[id].layout == Layout::nhwc)
+        values = planar(values, node.shape, forms_[id].elements);
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;
@@ -302,8 +304,7 @@ class DeviceNetwork {
   const Graph& graph_;
   const CudaRunOptions& options_;
   GradientFlow flow_;
-  std::vector<Layout> layouts_;
-  std::vector<Dtype> dtypes_;
+  std::vector<ValueForm> forms_;
   TestStream stream_;
   cuda::Backend backend_;
   cuda::Worker worker_;

@@ -101,6 +101,17 @@ TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
   }
 }
 
+TEST(ValueForms, ImagesForTensorCoresHaveWholeVectorsOfChannels) {
+  const Graph graph = build_model("resnet18", {.input = Shape{3, 32, 32}});
+  const auto elements = [&](Layout layout, Precision precision) {
+    return value_forms(graph, layout, precision)[graph.input().value].elements / (32 * 32);
+  };
+  EXPECT_EQ(elements(Layout::nhwc, Precision::bf16), 8);
+  EXPECT_EQ(elements(Layout::nhwc, Precision::tf32), 4);
+  EXPECT_EQ(elements(Layout::nhwc, Precision::fp32), 3);
+  EXPECT_EQ(elements(Layout::nchw, Precision::bf16), 3);
+}
+
 TEST(Arena, TensorsAliveTogetherNeverOverlap) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const NodeId first = graph.input(), last = graph.loss();
