@@ -51,13 +51,24 @@ class Network {
   // Layers with parameters are named, since checkpoints are read by those names.
   Layer conv(std::string name, Layer from, const ConvSettings& settings);
   Layer dense(std::string name, Layer from, std::int64_t features);  // flattens an image first
-  Layer batch_norm(std::string name, Layer from);
+  Layer batch_norm(std::string name, Layer from, const BatchNormSettings& settings = {});
+  Layer layer_norm(std::string name, Layer from, double epsilon = 1e-5);
 
   Layer relu(Layer from);
+  Layer relu6(Layer from);
+  Layer leaky_relu(Layer from, double slope = 0.01);
+  Layer sigmoid(Layer from);
+  Layer tanh(Layer from);
+  Layer gelu(Layer from, bool by_tanh = false);  // by the approximation with tanh, or exactly
   Layer max_pool(Layer from, const PoolSettings& settings = {});
+  Layer average_pool(Layer from, const PoolSettings& settings = {});
+  Layer adaptive_average_pool(Layer from, Extent output);
   Layer global_average_pool(Layer from);
+  Layer local_response_norm(Layer from, const LocalResponseNormSettings& settings = {});
   Layer flatten(Layer from);
   Layer add(Layer left, Layer right);
+  Layer concat(const std::vector<Layer>& parts);  // along the channels
+  Layer dropout(Layer from, double probability = 0.5);
 
  private:
   friend TrainReport train(const Network&, const TrainOptions&);

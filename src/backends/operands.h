@@ -17,11 +17,11 @@ struct Operands {
   std::int64_t n = 0;
   Pass pass = Pass::train;
 
-  std::array<const float*, 2> inputs{};
+  std::array<const float*, most_inputs> inputs{};
   float* output = nullptr;
   const float* output_gradient = nullptr;
-  std::array<float*, 2> input_gradients{};
-  std::array<GradientMode, 2> gradient_modes{};
+  std::array<float*, most_inputs> input_gradients{};
+  std::array<GradientMode, most_inputs> gradient_modes{};
 
   std::array<const float*, 2> parameters{};  // plain, as stored: weight, bias
   const std::byte* packed = nullptr;         // as this backend's pack() left them
@@ -36,6 +36,11 @@ struct Operands {
   const std::byte* samples = nullptr;  // the input's instruction
   const std::int32_t* labels = nullptr;
   float loss_scale = 0;  // one over the global batch
+
+  // What random operators draw from, so that the cut has no say in it.
+  std::uint64_t seed = 0;         // the run's
+  std::uint64_t step = 0;         // micro-batches done before this one
+  std::int64_t first_sample = 0;  // where in the global batch the chunk's first sample stands
 };
 
 // A chunk's sums at a meeting point and how many values they are over.

@@ -4,25 +4,6 @@
 #include <numbers>
 
 namespace regatta {
-namespace {
-
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
-std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  return mix(mix(mix(seed) ^ stream) ^ index);
-}
-
-float random_uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  return static_cast<float>(random_bits(seed, stream, index) >> 40) * 0x1p-24f;
-}
 
 float random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   const std::uint64_t bits = random_bits(seed, stream, index);

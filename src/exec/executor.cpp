@@ -80,6 +80,7 @@ class Executor::Impl {
     const TaskList& list = lists_.at(job);
     auto submission = std::make_shared<Submission>();
     submission->job = job;
+    submission->seed = options_.seed;
     submission->input = std::move(input);
     submission->spans = share_out(blueprint.chunks, submission->input.samples);
     const auto samples = static_cast<std::size_t>(submission->input.samples);

@@ -22,6 +22,7 @@ struct StepInput {
                      std::int32_t* labels)>
       load;
   SgdSettings sgd;
+  std::uint64_t step = 0;  // micro-batches done before this one: dropout draws by it
 };
 
 struct StepResult {
@@ -35,6 +36,7 @@ struct ExecOptions {
   Numbers numbers;
   Normalisation normalisation;
   bool training = true;
+  std::uint64_t seed = 1;  // of the recipe: dropout draws by it
 };
 
 struct Submission;  // one list on its way

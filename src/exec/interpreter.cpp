@@ -62,6 +62,9 @@ class Interpreter {
       operands.n = submission_.spans[chunk.id.value].count;
       operands.pass = evaluating ? Pass::evaluate : Pass::train;
       operands.loss_scale = 1.0f / static_cast<float>(submission_.input.samples);
+      operands.seed = submission_.seed;
+      operands.step = submission_.input.step;
+      operands.first_sample = submission_.spans[chunk.id.value].first;
       device_.run(step, operands);
     }
   }

@@ -21,6 +21,7 @@ struct TaskRun {
 struct Submission {
   Job job = Job::train;
   StepInput input;
+  std::uint64_t seed = 0;
   std::vector<ChunkSpan> spans;
   StepResult result;
   std::vector<TaskRun> runs;

@@ -35,6 +35,12 @@ std::pair<std::int64_t, std::int64_t> Attributes::pair(const std::string& name,
   return {(*list)[0], (*list)[1]};
 }
 
+std::vector<std::int64_t> Attributes::list(const std::string& name) const {
+  if (const auto* one = held<std::int64_t>(values_, name)) return {*one};
+  const auto* list = held<std::vector<std::int64_t>>(values_, name);
+  return list ? *list : std::vector<std::int64_t>{};
+}
+
 NodeId GraphBuilder::add(const OpDef& op, std::string name, std::vector<NodeId> inputs,
                          Attributes attributes) {
   Node node;

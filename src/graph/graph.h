@@ -18,6 +18,9 @@ namespace regatta {
 
 struct OpDef;
 
+// No operator reads more values than this.
+constexpr std::size_t most_inputs = 8;
+
 // An operator's settings by name: "stride" -> {2, 2}, "relu" -> 1, "epsilon" -> 1e-5.
 class Attributes {
  public:
@@ -33,6 +36,8 @@ class Attributes {
   bool flag(const std::string& name) const { return integer(name, 0) != 0; }
   // A pair such as kernel height and width; a missing one is {otherwise, otherwise}.
   std::pair<std::int64_t, std::int64_t> pair(const std::string& name, std::int64_t otherwise) const;
+  // All numbers of a list; a single one is a list of one, a missing one is empty.
+  std::vector<std::int64_t> list(const std::string& name) const;
   const std::map<std::string, Value>& values() const { return values_; }
   bool operator==(const Attributes&) const = default;
 

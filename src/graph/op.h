@@ -37,6 +37,10 @@ struct ReferenceCall {
   std::vector<const T*> parameters;
   std::vector<T*> states;                // forward in training updates them
   const std::int32_t* labels = nullptr;  // the loss alone reads them
+  // What random operators draw from: the run's seed, the micro-batches before this one, and where
+  // in the whole batch the first of the samples stands.
+  std::uint64_t seed = 0, step = 0;
+  std::int64_t first_sample = 0;
   const T* output_gradient = nullptr;
   std::vector<T*> input_gradients;
   std::vector<T*> parameter_gradients;

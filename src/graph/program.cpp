@@ -71,8 +71,10 @@ std::vector<Layout> value_layouts(const Graph& graph, Layout preferred) {
     const auto& users = graph.users(node.id);
     const bool planar_input =
         node.inputs.empty() && node.shape.channels() <= 4 && channel_block(preferred) > 1 &&
-        std::ranges::all_of(users,
-                            [&](NodeId user) { return graph.node(user).op->name == "conv"; });
+        std::ranges::all_of(users, [&](NodeId user) {
+          const Node& reader = graph.node(user);
+          return reader.op->name == "conv" && reader.attributes.integer("groups", 1) == 1;
+        });
     layouts.push_back(node.shape.rank() != 3 || planar_input ? Layout::nchw : preferred);
   }
   return layouts;

@@ -10,6 +10,26 @@ namespace {
 
 std::vector<std::int64_t> pair(Extent extent) { return {extent.height, extent.width}; }
 
+// Height and width where both sides are alike, else all four.
+std::vector<std::int64_t> sides(const Padding& padding) {
+  if (padding.top == padding.bottom && padding.left == padding.right)
+    return {padding.top, padding.left};
+  return {padding.top, padding.left, padding.bottom, padding.right};
+}
+
+// What most layers leave alone is left out.
+void set_dilation(Attributes& attributes, Extent dilation) {
+  if (dilation.height != 1 || dilation.width != 1) attributes.set("dilation", pair(dilation));
+}
+
+Attributes pool_attributes(const PoolSettings& settings) {
+  Attributes attributes{{"kernel", pair(settings.kernel)},
+                        {"stride", pair(settings.stride.value_or(settings.kernel))},
+                        {"padding", sides(settings.padding)}};
+  if (settings.ceil) attributes.set("ceil", std::int64_t{1});
+  return attributes;
+}
+
 }  // namespace
 
 NetBuilder::NetBuilder(std::string name, const Shape& input) : graph_(std::move(name)) {
@@ -19,13 +39,15 @@ NetBuilder::NetBuilder(std::string name, const Shape& input) : graph_(std::move(
 }
 
 NodeId NetBuilder::conv(std::string name, NodeId from, const ConvSettings& settings) {
-  return graph_.add(conv_op, std::move(name), {from},
-                    {{"channels", settings.channels},
-                     {"kernel", pair(settings.kernel)},
-                     {"stride", pair(settings.stride)},
-                     {"padding", pair(settings.padding)},
-                     {"bias", std::int64_t{settings.bias}},
-                     {"init_normal_fan_out", std::int64_t{settings.init_normal_fan_out}}});
+  Attributes attributes{{"channels", settings.channels},
+                        {"kernel", pair(settings.kernel)},
+                        {"stride", pair(settings.stride)},
+                        {"padding", sides(settings.padding)},
+                        {"bias", std::int64_t{settings.bias}},
+                        {"init_normal_fan_out", std::int64_t{settings.init_normal_fan_out}}};
+  set_dilation(attributes, settings.dilation);
+  if (settings.groups != 1) attributes.set("groups", settings.groups);
+  return graph_.add(conv_op, std::move(name), {from}, std::move(attributes));
 }
 
 NodeId NetBuilder::dense(std::string name, NodeId from, std::int64_t features) {
@@ -33,17 +55,52 @@ NodeId NetBuilder::dense(std::string name, NodeId from, std::int64_t features) {
   return graph_.add(dense_op, std::move(name), {from}, {{"features", features}});
 }
 
-NodeId NetBuilder::batch_norm(std::string name, NodeId from) {
-  return graph_.add(batch_norm_op, std::move(name), {from}, {});
+NodeId NetBuilder::batch_norm(std::string name, NodeId from, const BatchNormSettings& settings) {
+  const BatchNormSettings usual;
+  Attributes attributes;
+  if (settings.epsilon != usual.epsilon) attributes.set("epsilon", settings.epsilon);
+  if (settings.momentum != usual.momentum) attributes.set("momentum", settings.momentum);
+  return graph_.add(batch_norm_op, std::move(name), {from}, std::move(attributes));
+}
+
+NodeId NetBuilder::layer_norm(std::string name, NodeId from, double epsilon) {
+  return graph_.add(layer_norm_op, std::move(name), {from}, {{"epsilon", epsilon}});
 }
 
 NodeId NetBuilder::relu(NodeId from) { return graph_.add(relu_op, "", {from}, {}); }
+NodeId NetBuilder::relu6(NodeId from) { return graph_.add(relu6_op, "", {from}, {}); }
+NodeId NetBuilder::leaky_relu(NodeId from, double slope) {
+  return graph_.add(leaky_relu_op, "", {from}, {{"slope", slope}});
+}
+NodeId NetBuilder::sigmoid(NodeId from) { return graph_.add(sigmoid_op, "", {from}, {}); }
+NodeId NetBuilder::tanh(NodeId from) { return graph_.add(tanh_op, "", {from}, {}); }
+NodeId NetBuilder::gelu(NodeId from, bool by_tanh) {
+  return graph_.add(gelu_op, "", {from}, {{"tanh", std::int64_t{by_tanh}}});
+}
 
 NodeId NetBuilder::max_pool(NodeId from, const PoolSettings& settings) {
-  return graph_.add(max_pool_op, "", {from},
-                    {{"kernel", pair(settings.kernel)},
-                     {"stride", pair(settings.stride.value_or(settings.kernel))},
-                     {"padding", pair(settings.padding)}});
+  Attributes attributes = pool_attributes(settings);
+  set_dilation(attributes, settings.dilation);
+  return graph_.add(max_pool_op, "", {from}, std::move(attributes));
+}
+
+NodeId NetBuilder::average_pool(NodeId from, const PoolSettings& settings) {
+  Attributes attributes = pool_attributes(settings);
+  set_dilation(attributes, settings.dilation);  // refused, if it is any
+  if (!settings.count_padding) attributes.set("count_padding", std::int64_t{0});
+  return graph_.add(average_pool_op, "", {from}, std::move(attributes));
+}
+
+NodeId NetBuilder::adaptive_average_pool(NodeId from, Extent output) {
+  return graph_.add(adaptive_average_pool_op, "", {from}, {{"output", pair(output)}});
+}
+
+NodeId NetBuilder::local_response_norm(NodeId from, const LocalResponseNormSettings& settings) {
+  return graph_.add(local_response_norm_op, "", {from},
+                    {{"size", settings.size},
+                     {"alpha", settings.alpha},
+                     {"beta", settings.beta},
+                     {"k", settings.k}});
 }
 
 NodeId NetBuilder::global_average_pool(NodeId from) {
@@ -54,6 +111,24 @@ NodeId NetBuilder::flatten(NodeId from) { return graph_.add(flatten_op, "", {fro
 
 NodeId NetBuilder::add(NodeId left, NodeId right) {
   return graph_.add(add_op, "", {left, right}, {});
+}
+
+NodeId NetBuilder::concat(const std::vector<NodeId>& parts) {
+  if (parts.size() == 1) return parts.front();
+  std::vector<NodeId> inputs;
+  for (const NodeId part : parts) {
+    if (inputs.size() == most_inputs) inputs = {graph_.add(concat_op, "", inputs, {})};
+    inputs.push_back(part);
+  }
+  return graph_.add(concat_op, "", std::move(inputs), {});
+}
+
+NodeId NetBuilder::dropout(std::string name, NodeId from, double probability) {
+  return graph_.add(dropout_op, std::move(name), {from}, {{"probability", probability}});
+}
+
+NodeId NetBuilder::dropout(NodeId from, double probability) {
+  return dropout("", from, probability);
 }
 
 Graph NetBuilder::finish(NodeId logits) && {

@@ -1,5 +1,6 @@
 // Two-dimensional convolution (cross-correlation, as the field means it), with optional bias and
-// relu. Attributes: "channels", "kernel", "stride" (1), "padding" (0), "bias" (0), "relu" (0),
+// relu. With groups, each group of filters sees its own group of channels. Attributes: "channels",
+// "kernel", "stride" (1), "padding" (0), "dilation" (1), "groups" (1), "bias" (0), "relu" (0),
 // "init_normal_fan_out" (0).
 #include <cmath>
 #include <vector>
@@ -14,9 +15,17 @@ namespace {
 
 Window conv_window(const Node& node) { return window_of(node, 1); }
 
+std::int64_t groups_of(const Node& node) { return node.attributes.integer("groups", 1); }
+
 Shape infer(const Node& node, Shapes inputs) {
   const Shape& input = require_image(node, inputs);
   const std::int64_t channels = require_positive(node, "channels");
+  const std::int64_t groups = groups_of(node);
+  if (groups < 1) fail(node, "it needs 'groups' of at least 1, found " + std::to_string(groups));
+  if (input.channels() % groups != 0 || channels % groups != 0)
+    fail(node, "groups " + std::to_string(groups) + " must divide its " +
+                   std::to_string(input.channels()) + " input and " + std::to_string(channels) +
+                   " output channels");
   const Window window = conv_window(node);
   require_fits(node, window, input);
   const Extent positions = window.positions(input);
@@ -27,13 +36,14 @@ std::vector<TensorSpec> parameters(const Node& node, Shapes inputs) {
   const std::int64_t channels = node.shape.channels();
   const Extent kernel = conv_window(node).kernel;
   // PyTorch's defaults; residual networks ask for He's normal scaled by the fan out instead.
-  const double fan_in = static_cast<double>(inputs[0].channels() * kernel.area());
+  const std::int64_t seen = inputs[0].channels() / groups_of(node);
+  const double fan_in = static_cast<double>(seen * kernel.area());
   const double fan_out = static_cast<double>(channels * kernel.area());
   const Init uniform{Init::Kind::uniform, 1.0 / std::sqrt(fan_in)};
   const Init normal{Init::Kind::normal, std::sqrt(2.0 / fan_out)};
   std::vector<TensorSpec> specs{
       {.suffix = "weight",
-       .shape = {channels, inputs[0].channels(), kernel.height, kernel.width},
+       .shape = {channels, seen, kernel.height, kernel.width},
        .init = node.attributes.flag("init_normal_fan_out") ? normal : uniform}};
   if (node.attributes.flag("bias")) specs.push_back({"bias", {channels}, uniform});
   return specs;
@@ -41,12 +51,14 @@ std::vector<TensorSpec> parameters(const Node& node, Shapes inputs) {
 
 // Bias and relu ride along with the multiply-adds and are not counted.
 Cost cost(const Node& node, Shapes inputs) {
-  const double multiply_adds = static_cast<double>(node.shape.elements() * inputs[0].channels() *
-                                                   conv_window(node).kernel.area());
+  const std::int64_t seen = inputs[0].channels() / groups_of(node);
+  const double multiply_adds =
+      static_cast<double>(node.shape.elements() * seen * conv_window(node).kernel.area());
   return {.forward_flops = 2 * multiply_adds, .backward_flops = 4 * multiply_adds};
 }
 
-// Where a window's values lie in their image, in the order of one filter's weights; -1 for padding.
+// Where a window's values lie in their image, channel by channel, as a filter of one group orders
+// its weights; -1 for padding.
 using Sources = std::vector<std::int64_t>;
 
 Sources sources_of(const Shape& in, const Window& window, std::int64_t row, std::int64_t column) {
@@ -74,6 +86,16 @@ void for_each_window(const ReferenceCall<T>& call, const Visit& visit) {
     }
 }
 
+// How a filter's weights lie: how many it has, and which of the window's values they meet.
+struct Filters {
+  explicit Filters(const Node& node, const Shape& in)
+      : weights(in.channels() / groups_of(node) * conv_window(node).kernel.area()),
+        per_group(node.shape.channels() / groups_of(node)) {}
+  std::int64_t first_value(std::int64_t filter) const { return filter / per_group * weights; }
+
+  std::int64_t weights, per_group;
+};
+
 // Sums are taken in double, so that the float kernels err by rounding their results alone.
 using Sums = std::vector<double>;
 
@@ -94,13 +116,15 @@ void forward(const ReferenceCall<T>& call) {
   const Shape& in = call.shapes[0];
   const Shape& out = call.node->shape;
   const std::int64_t pixels = out.height() * out.width();
+  const Filters filters(*call.node, in);
   const T* bias = call.parameters.size() > 1 ? call.parameters[1] : nullptr;
   for_each_window(call, [&](std::int64_t sample, std::int64_t pixel, const Sources& sources) {
     const Sums seen = values_at(sources, call.inputs[0] + sample * in.elements());
     const T* weight = call.parameters[0];
     for (std::int64_t filter = 0; filter < out.channels(); ++filter) {
+      const double* values = seen.data() + filters.first_value(filter);
       double sum = bias ? bias[filter] : T{0};
-      for (const double value : seen) sum += value * *weight++;
+      for (std::int64_t i = 0; i < filters.weights; ++i) sum += values[i] * *weight++;
       call.output[(sample * out.channels() + filter) * pixels + pixel] = static_cast<T>(sum);
     }
   });
@@ -112,7 +136,8 @@ void backward(const ReferenceCall<T>& call) {
   const Shape& in = call.shapes[0];
   const Shape& out = call.node->shape;
   const std::int64_t pixels = out.height() * out.width();
-  const std::int64_t weights = in.channels() * conv_window(*call.node).kernel.area();  // a filter's
+  const Filters filters(*call.node, in);
+  const std::int64_t weights = filters.weights;
   const bool has_bias = call.parameters.size() > 1;
   const std::vector<T> gradients = gradient_before_relu(call);
   Sums input_sums(static_cast<std::size_t>(call.n * in.elements()));
@@ -127,8 +152,10 @@ void backward(const ReferenceCall<T>& call) {
       const T* weight = call.parameters[0] + filter * weights;
       double* weight_sum = weight_sums.data() + filter * weights;
       bias_sums[static_cast<std::size_t>(filter)] += gradient;
-      for (std::size_t i = 0; i < seen.size(); ++i) weight_sum[i] += gradient * seen[i];
-      for (std::size_t i = 0; i < seen.size(); ++i) seen_gradient[i] += gradient * weight[i];
+      const double* values = seen.data() + filters.first_value(filter);
+      double* value_gradients = seen_gradient.data() + filters.first_value(filter);
+      for (std::int64_t i = 0; i < weights; ++i) weight_sum[i] += gradient * values[i];
+      for (std::int64_t i = 0; i < weights; ++i) value_gradients[i] += gradient * weight[i];
     }
     double* input_sum = input_sums.data() + sample * in.elements();
     for (std::size_t i = 0; i < sources.size(); ++i)

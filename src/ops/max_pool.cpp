@@ -1,5 +1,8 @@
 // The largest value under a sliding window. Padding never wins, and of equals the first does, as in
-// PyTorch. Attributes: "kernel", "stride" (the kernel), "padding" (0, at most half the kernel).
+// PyTorch; a NaN wins over all. Attributes: "kernel", "stride" (the kernel), "padding" (0, at most
+// half the kernel), "dilation" (1), "ceil" (0).
+#include <cmath>
+
 #include "ops/check.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -12,12 +15,7 @@ Window pool_window(const Node& node) { return window_of(node, 0); }
 Shape infer(const Node& node, Shapes inputs) {
   const Shape& input = require_image(node, inputs);
   const Window window = pool_window(node);
-  require_fits(node, window, input);
-  // A wider padding would leave windows that hold nothing else.
-  if (2 * window.padding.height > window.kernel.height ||
-      2 * window.padding.width > window.kernel.width)
-    fail(node, "padding " + window.padding.text() + " is more than half its kernel " +
-                   window.kernel.text());
+  require_pools(node, window, input);
   const Extent positions = window.positions(input);
   return {input.channels(), positions.height, positions.width};
 }
@@ -48,7 +46,8 @@ void for_each_winner(const ReferenceCall<T>& call, const Visit& visit) {
         std::int64_t winner = -1;
         window.for_each_pixel(in, row, column, [&](std::int64_t y, std::int64_t x, std::int64_t) {
           const std::int64_t index = (image * in.height() + y) * in.width() + x;
-          if (winner < 0 || call.inputs[0][index] > call.inputs[0][winner]) winner = index;
+          const T value = call.inputs[0][index];
+          if (winner < 0 || value > call.inputs[0][winner] || std::isnan(value)) winner = index;
         });
         visit(out_index, winner);
       }

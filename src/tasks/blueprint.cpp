@@ -71,7 +71,14 @@ std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup
   if (!conv && node.op->name != "dense") return 0;
   const Shape& weight = graph.parameter(node.parameters.front()).shape;
   const auto pixels = static_cast<std::size_t>(conv ? weight[2] * weight[3] : 1);
-  const std::size_t padded = padded_channels(weight[0]) * padded_channels(weight[1]) * pixels;
+  // Each group's channels are padded on their own, but for depthwise convolutions, whose groups
+  // are the channels.
+  const std::int64_t groups = node.attributes.integer("groups", 1);
+  const bool depthwise = groups == weight[0] && weight[1] == 1;
+  const std::size_t padded =
+      pixels * (depthwise ? padded_channels(weight[0])
+                          : static_cast<std::size_t>(groups) * padded_channels(weight[0] / groups) *
+                                padded_channels(weight[1]));
   if (group.kind == DeviceKind::cpu)
     return conv ? 2 * align_up(padded * sizeof(float)) + padded_channels(weight[0]) * sizeof(float)
                 : 0;

@@ -40,18 +40,51 @@ Layer Network::conv(std::string name, Layer from, const ConvSettings& settings) 
 Layer Network::dense(std::string name, Layer from, std::int64_t features) {
   return impl_->added(impl_->builder.dense(std::move(name), impl_->checked(from), features));
 }
-Layer Network::batch_norm(std::string name, Layer from) {
-  return impl_->added(impl_->builder.batch_norm(std::move(name), impl_->checked(from)));
+Layer Network::batch_norm(std::string name, Layer from, const BatchNormSettings& settings) {
+  return impl_->added(impl_->builder.batch_norm(std::move(name), impl_->checked(from), settings));
+}
+Layer Network::layer_norm(std::string name, Layer from, double epsilon) {
+  return impl_->added(impl_->builder.layer_norm(std::move(name), impl_->checked(from), epsilon));
 }
 Layer Network::relu(Layer from) { return impl_->added(impl_->builder.relu(impl_->checked(from))); }
-Layer Network::max_pool(Layer from, const PoolSettings& settings) {
-  return impl_->added(impl_->builder.max_pool(impl_->checked(from), settings));
+Layer Network::relu6(Layer from) {
+  return impl_->added(impl_->builder.relu6(impl_->checked(from)));
 }
+Layer Network::sigmoid(Layer from) {
+  return impl_->added(impl_->builder.sigmoid(impl_->checked(from)));
+}
+Layer Network::tanh(Layer from) { return impl_->added(impl_->builder.tanh(impl_->checked(from))); }
 Layer Network::global_average_pool(Layer from) {
   return impl_->added(impl_->builder.global_average_pool(impl_->checked(from)));
 }
 Layer Network::flatten(Layer from) {
   return impl_->added(impl_->builder.flatten(impl_->checked(from)));
+}
+Layer Network::leaky_relu(Layer from, double slope) {
+  return impl_->added(impl_->builder.leaky_relu(impl_->checked(from), slope));
+}
+Layer Network::gelu(Layer from, bool by_tanh) {
+  return impl_->added(impl_->builder.gelu(impl_->checked(from), by_tanh));
+}
+Layer Network::max_pool(Layer from, const PoolSettings& settings) {
+  return impl_->added(impl_->builder.max_pool(impl_->checked(from), settings));
+}
+Layer Network::average_pool(Layer from, const PoolSettings& settings) {
+  return impl_->added(impl_->builder.average_pool(impl_->checked(from), settings));
+}
+Layer Network::adaptive_average_pool(Layer from, Extent output) {
+  return impl_->added(impl_->builder.adaptive_average_pool(impl_->checked(from), output));
+}
+Layer Network::local_response_norm(Layer from, const LocalResponseNormSettings& settings) {
+  return impl_->added(impl_->builder.local_response_norm(impl_->checked(from), settings));
+}
+Layer Network::dropout(Layer from, double probability) {
+  return impl_->added(impl_->builder.dropout(impl_->checked(from), probability));
+}
+Layer Network::concat(const std::vector<Layer>& parts) {
+  std::vector<NodeId> nodes;
+  for (const Layer& part : parts) nodes.push_back(impl_->checked(part));
+  return impl_->added(impl_->builder.concat(nodes));
 }
 Layer Network::add(Layer left, Layer right) {
   return impl_->added(impl_->builder.add(impl_->checked(left), impl_->checked(right)));

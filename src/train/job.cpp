@@ -100,7 +100,7 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
-  return {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, training};
+  return {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, training, recipe.seed};
 }
 
 TrainJob make_job(const JobOptions& options) {

@@ -48,6 +48,7 @@ class Loop {
       if (position == 0 || step == goal_.first_step) begin_epoch(step / per_epoch_);
       StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
       input.sgd = recipe_.sgd;
+      input.step = static_cast<std::uint64_t>(step);
       while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
         collect();
       flying_.push_back({step + 1, executor_.submit(Job::train, std::move(input))});

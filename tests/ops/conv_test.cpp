@@ -22,6 +22,34 @@ TEST(Conv, GradientsMatchDifferences) {
     OpHarness(conv_op, attributes, {Shape{2, 7, 5}}, 3).expect_gradients_match_differences();
 }
 
+TEST(Conv, GradientsOfGroupsAndDilationMatchDifferences) {
+  const std::vector<Attributes> cases{
+      {{"channels", 4}, {"kernel", Pair{3, 3}}, {"groups", 2}, {"bias", 1}, {"relu", 1}},
+      {{"channels", 4}, {"kernel", Pair{3, 1}}, {"groups", 4}, {"padding", Pair{1, 0}}},
+      {{"channels", 8}, {"kernel", Pair{2, 2}}, {"groups", 4}},
+      {{"channels", 3}, {"kernel", Pair{3, 2}}, {"dilation", Pair{2, 3}}, {"padding", 1}},
+      {{"channels", 2}, {"kernel", Pair{2, 3}}, {"padding", Pair{0, 2, 1, 0}}, {"stride", 2}},
+  };
+  for (const Attributes& attributes : cases)
+    OpHarness(conv_op, attributes, {Shape{4, 6, 5}}, 2).expect_gradients_match_differences();
+}
+
+TEST(Conv, AFilterSeesItsOwnGroupAlone) {
+  OpHarness conv(conv_op, {{"channels", 4}, {"kernel", 1}, {"groups", 2}}, {Shape{2, 1, 1}}, 1);
+  conv.inputs[0] = {1, 10};
+  conv.parameters = {{1, 2, 3, 4}};
+  EXPECT_EQ(conv.forward(), (std::vector<double>{1, 2, 30, 40}));
+}
+
+TEST(Conv, PaddingMayDifferOnEverySide) {
+  OpHarness conv(conv_op, {{"channels", 1}, {"kernel", 1}, {"padding", Pair{1, 0, 0, 2}}},
+                 {Shape{1, 1, 1}}, 1);
+  conv.inputs[0] = {5};
+  conv.parameters = {{1}};
+  EXPECT_EQ(conv.node().shape, (Shape{1, 2, 3}));
+  EXPECT_EQ(conv.forward(), (std::vector<double>{0, 0, 0, 5, 0, 0}));
+}
+
 TEST(Conv, SumsTheProductsUnderTheWindow) {
   OpHarness conv(conv_op, {{"channels", 1}, {"kernel", Pair{2, 2}}, {"bias", 1}}, {Shape{1, 2, 3}},
                  1);
@@ -77,6 +105,15 @@ TEST(Conv, RefusesWhatCannotBe) {
                  {Shape{3, 8, 8}}, "conv 'layer': padding -1x0 is below 0x0");
   expect_refused(conv_op, {{"channels", 4}, {"kernel", Pair{3, 3}}}, {Shape{3, 8, 8}, Shape{3}},
                  "conv 'layer': it takes 1 input, found 2");
+  expect_refused(conv_op, {{"channels", 4}, {"kernel", Pair{3, 3}}, {"dilation", 4}},
+                 {Shape{3, 8, 8}},
+                 "conv 'layer': kernel 3x3 with dilation 4x4 is larger than its padded input 8x8");
+  expect_refused(conv_op, {{"channels", 4}, {"kernel", 1}, {"dilation", 0}}, {Shape{3, 8, 8}},
+                 "conv 'layer': dilation 0x0 is below 1x1");
+  expect_refused(conv_op, {{"channels", 4}, {"kernel", 1}, {"groups", 2}}, {Shape{3, 8, 8}},
+                 "conv 'layer': groups 2 must divide its 3 input and 4 output channels");
+  expect_refused(conv_op, {{"channels", 4}, {"kernel", 1}, {"groups", 0}}, {Shape{3, 8, 8}},
+                 "conv 'layer': it needs 'groups' of at least 1, found 0");
 }
 
 }  // namespace

@@ -64,6 +64,9 @@ ReferenceCall<double> OpHarness::call() {
   for (const auto& parameter : parameters) call.parameters.push_back(parameter.data());
   for (auto& state : states) call.states.push_back(state.data());
   call.labels = labels.data();
+  call.seed = seed;
+  call.step = step;
+  call.first_sample = first_sample;
   return call;
 }
 
@@ -96,7 +99,7 @@ void OpHarness::expect_gradients_match_differences() {
   const auto expect_match = [&](std::vector<double>& tensor, const std::vector<double>& found,
                                 const std::string& what) {
     for (std::size_t i = 0; i < tensor.size(); ++i) {
-      constexpr double step = 1e-5;
+      constexpr double distance = 1e-5;
       const double here = tensor[i];
       const auto weighted_output_at = [&](double value) {
         tensor[i] = value;
@@ -104,10 +107,10 @@ void OpHarness::expect_gradients_match_differences() {
         states = states_before;
         return sum;
       };
-      const double above = weighted_output_at(here + step);
-      const double below = weighted_output_at(here - step);
+      const double above = weighted_output_at(here + distance);
+      const double below = weighted_output_at(here - distance);
       tensor[i] = here;
-      const double expected = (above - below) / (2 * step);
+      const double expected = (above - below) / (2 * distance);
       ASSERT_NEAR(found[i], expected, 1e-7 * (1 + std::abs(expected))) << what << "[" << i << "]";
     }
   };

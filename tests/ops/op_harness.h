@@ -19,6 +19,8 @@ class OpHarness {
   Tensors<double> inputs, parameters, states;
   std::vector<std::int32_t> labels;
   bool training = true;
+  std::uint64_t seed = 3, step = 0;
+  std::int64_t first_sample = 0;
 
   const Node& node() const { return node_; }
 

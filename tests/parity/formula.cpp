@@ -82,7 +82,8 @@ ReferenceInput<T> make_input(const Graph& graph, std::int64_t n) {
   return {.parameters = converted<T>(make_weights(graph)),
           .states = converted<T>(make_states(graph)),
           .images = {images.begin(), images.end()},
-          .labels = make_labels(graph, n)};
+          .labels = make_labels(graph, n),
+          .seed = seed};
 }
 
 template <class T>

@@ -27,6 +27,7 @@ void expect_parity(std::string_view model, std::size_t steps, const Yardstick& b
   Tensors<T> velocities;
   std::vector<double> losses;
   for (std::size_t step = 0; step < steps; ++step) {
+    input.step = step;
     ReferenceResult<T> result = reference_run(graph, input);
     losses.push_back(result.loss);
     if (step == 0) {

@@ -26,7 +26,8 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
                     {.numbers = {.samples = Dtype::f32},
                      .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
                                        std::vector<float>(channels, 1.0f)},
-                     .training = true});
+                     .training = true,
+                     .seed = input.seed});
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i)
     executor.set_parameter(ParameterId{i}, input.parameters[i]);
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
@@ -50,6 +51,7 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
   std::size_t captures = 0;
   for (int i = 0; i < steps; ++i) {
     if (i == 6) captures = executor.graph_captures();
+    step.step = static_cast<std::uint64_t>(i);
     const StepResult result = executor.wait(executor.submit(Job::train, step));
     run.losses.push_back(std::accumulate(result.losses.begin(), result.losses.end(), 0.0) /
                          static_cast<double>(result.losses.size()));

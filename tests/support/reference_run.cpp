@@ -39,6 +39,8 @@ ReferenceCall<T> call_of(const Graph& graph, const Node& node, const ReferenceIn
     call.parameters.push_back(input.parameters[id.value].data());
   for (const StateId id : node.states) call.states.push_back(result.states[id.value].data());
   call.labels = input.labels.data();
+  call.seed = input.seed;
+  call.step = input.step;
   return call;
 }
 

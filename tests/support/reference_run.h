@@ -20,6 +20,7 @@ struct ReferenceInput {
   Tensors<T> states;
   std::vector<T> images;  // n samples, NCHW
   std::vector<std::int32_t> labels;
+  std::uint64_t seed = 1, step = 0;  // what dropout draws from
 };
 
 template <class T>
