@@ -21,13 +21,16 @@ if(test_sources)
     regatta_app regatta_internal GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(regatta_tests PRIVATE tests)
   target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  target_compile_definitions(regatta_tests PRIVATE
-    REGATTA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(TARGET regatta)
-    # Tests may start the program itself.
-    target_compile_definitions(regatta_tests PRIVATE REGATTA_PROGRAM="$<TARGET_FILE:regatta>")
-    add_dependencies(regatta_tests regatta)
-  endif()
+  # Tests may start the program itself or look at the sources. Only those that do are compiled with
+  # this folder's name, so that clones share the objects of all others.
+  foreach(source IN LISTS test_sources)
+    file(STRINGS ${source} places REGEX "REGATTA_PROGRAM|REGATTA_SOURCE_DIR" LIMIT_COUNT 1)
+    if(places)
+      set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS
+        "REGATTA_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";REGATTA_PROGRAM=\"${PROJECT_BINARY_DIR}/regatta\"")
+    endif()
+  endforeach()
+  add_dependencies(regatta_tests regatta)
   include(GoogleTest)
   gtest_discover_tests(regatta_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     TEST_LIST regatta_test_names PROPERTIES TIMEOUT 600)
