@@ -23,7 +23,7 @@ enum class Cause {
   transfer,       // data was on its way between memories
   submission,     // everything was there, but the task had not been submitted
   scheduling,     // a ready task had not reached its worker yet
-  outside,        // no task of the record comes after: start-up, evaluation, the end
+  outside,        // the record does not tell: it has nothing that the worker could have waited for
 };
 inline constexpr std::size_t cause_count = 11;
 std::string_view cause_name(Cause cause);
@@ -80,7 +80,7 @@ struct Analysis {
 // The steps `first` to `last`, both included: from the end of the step before to the end of the
 // last. Throws InputError if the record has none of them.
 Window window_of_steps(const Record& record, std::int64_t first, std::int64_t last);
-// From the first task's start to the last one's end.
+// The steps that were asked for; without such, from the first task's start to the last one's end.
 Window whole_window(const Record& record);
 
 Analysis analyse(const Record& record, const Window& window);

@@ -58,7 +58,7 @@ struct Dependency {
   std::int64_t task = 0, on = 0;
 };
 
-// A moment with a number: the end of a step ("step"), the beginning of an epoch ("epoch").
+// A moment with a number: the end of a step ("step") or of an epoch ("epoch").
 struct Mark {
   std::string name;
   std::int64_t number = 0;
@@ -96,6 +96,11 @@ struct Counter {
   Time time = 0;
   double value = 0;
 };
+
+// Keys of the metadata that analysis reads: the steps that a recording was asked for. It may hold
+// tasks of a few more, so that nothing is missing while those ran.
+inline constexpr const char* first_step_key = "first_step";
+inline constexpr const char* last_step_key = "last_step";
 
 struct Record {
   std::map<std::string, std::string> metadata;
