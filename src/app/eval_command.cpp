@@ -24,11 +24,13 @@ struct EvalFlags {
   std::optional<int> workers;
   std::int64_t batch = 64;
   std::string split = "test", devices = "cpu";
+  bool best = false;
 };
 
 void declare(CLI::App& app, EvalFlags& flags) {
-  app.add_option("--run", flags.run, "a run folder of regatta train: its newest checkpoint")
+  app.add_option("--run,run", flags.run, "a run folder of regatta train: its newest checkpoint")
       ->type_name("FOLDER");
+  app.add_flag("--best", flags.best, "the run's best checkpoint instead");
   app.add_option("--model", flags.model, "a model by name, with --weights")->type_name("NAME");
   app.add_option("--weights,--init", flags.weights, "its weights (default: the run's)")
       ->type_name("FILE");
@@ -62,6 +64,8 @@ struct Evaluated {
 Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
   if (flags.run && (flags.model || flags.input || flags.classes))
     throw InputError("--run tells --model, --input and --classes itself: drop them");
+  if (flags.best && (!flags.run || flags.weights))
+    throw InputError("--best is the best checkpoint of a run: give it --run, without --weights");
   if (flags.run) return read_run_json(*flags.run).job.recipe;
   if (!flags.model || !flags.weights || !flags.data)
     throw InputError("give either --run RUN, or --model, --weights and --data");
@@ -76,6 +80,16 @@ Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   recipe.seed = seed;
   return recipe;
+}
+
+fs::path weights_for(const EvalFlags& flags) {
+  if (flags.weights) return *flags.weights;
+  if (flags.best) return best_checkpoint(*flags.run) / "model.safetensors";
+  std::vector<std::string> damaged;
+  const fs::path checkpoint = latest_checkpoint(*flags.run, &damaged);
+  for (const std::string& text : damaged)
+    std::cerr << text << "; using " << checkpoint.string() << "\n";
+  return checkpoint / "model.safetensors";
 }
 
 Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
@@ -96,8 +110,7 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
                     {{recipe.sample_dtype, recipe.precision},
                      recipe.normalisation,
                      /*training=*/false});
-  const fs::path weights = flags.weights ? fs::path(*flags.weights)
-                                         : latest_checkpoint(*flags.run) / "model.safetensors";
+  const fs::path weights = weights_for(flags);
   set_weights(executor, read_safetensors(weights), weights.string());
   return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
 }

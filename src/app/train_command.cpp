@@ -23,7 +23,8 @@ struct TrainFlags {
   std::string reduction = "slots", shuffle = "on";
   std::string devices = "cpu", layout = "nhwc", precision = "fp32";
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
-      scheduler;
+      scheduler, checkpoint_every;
+  std::optional<int> keep;
 };
 
 // "3" or "3,5"
@@ -114,6 +115,13 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("FILE");
   app.add_option("--out", flags.out, "run folder (default: runs/MODEL-DATA-TIME)")
       ->type_name("FOLDER");
+  app.add_option("--checkpoint-every", flags.checkpoint_every,
+                 "save after so many steps or so much time, such as 500, 30s, 10m, 2h\n"
+                 "(always: after each epoch and at the end)")
+      ->type_name("N|TIME");
+  app.add_option("--keep", flags.keep, "checkpoints that stay, besides the best (default 2)")
+      ->type_name("N")
+      ->check(whole_number(1, 1000000));
   app.add_option("--resume", flags.resume, "go on with this run, to --epochs or --steps")
       ->type_name("FOLDER");
   add_json_flag(app, flags.json_file);
@@ -123,13 +131,15 @@ void declare(CLI::App& app, TrainFlags& flags) {
 
 std::atomic<int> caught_signal = 0;
 
-// Ctrl-C, or a scheduler that wants its machine back, ends the run at the next rest; the second
-// time it ends the program at once.
+// Ctrl-C, a closed terminal, or a scheduler that wants its machine back ends the run after the step
+// at work; the second time it ends the program at once.
 class StopOnSignals {
  public:
   StopOnSignals() {
     caught_signal = 0;
-    for (const int signal : signals) std::signal(signal, note);
+    for (const int signal : signals)
+      if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup
+    std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error like a full disk
   }
   ~StopOnSignals() {
     for (const int signal : signals) std::signal(signal, SIG_DFL);
@@ -138,7 +148,7 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 
  private:
-  static constexpr std::array signals{SIGINT, SIGTERM};
+  static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP};
   static void note(int signal) {
     caught_signal = signal;
     std::signal(signal, SIG_DFL);
@@ -159,6 +169,7 @@ class Console : public TrainObserver {
   void on_step(const StepRecord& record) override {
     folder_.on_step(record);
     steps_.push_back(record);
+    reported_ = false;
     const double now = static_cast<double>(record.samples) / record.duration.count();
     rate_ = rate_ == 0 ? now : 0.95 * rate_ + 0.05 * now;
     progress_.update(state(record));
@@ -167,6 +178,7 @@ class Console : public TrainObserver {
   void on_epoch(const EpochRecord& record) override {
     folder_.on_epoch(record);
     epochs_.push_back(record);
+    reported_ = true;
     if (!steps_.empty()) progress_.finish_epoch(state(steps_.back()));
     char text[160];
     int length = std::snprintf(text, sizeof text, "epoch %lld: train loss %.4f, accuracy %.2f%%",
@@ -179,9 +191,16 @@ class Console : public TrainObserver {
     progress_.message(text);
   }
 
-  void on_rest(std::int64_t step) override { folder_.on_rest(step); }
+  void on_rest(const TrainState& state) override {
+    folder_.on_rest(state);
+    finished_ = reported_ && state.step == goal_.last_step;
+  }
+  bool wants_rest(std::int64_t step) override { return folder_.wants_rest(step); }
   bool stop() override { return caught_signal != 0; }
+  std::string way_back() override { return folder_.way_back(); }
 
+  // All steps are done and the last epoch is reported.
+  bool finished() const { return finished_; }
   const std::vector<StepRecord>& steps() const { return steps_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
@@ -206,6 +225,7 @@ class Console : public TrainObserver {
   const TrainGoal& goal_;
   Progress progress_;
   double rate_ = 0;
+  bool reported_ = false, finished_ = false;
   std::vector<StepRecord> steps_;
   std::vector<EpochRecord> epochs_;
 };
@@ -259,14 +279,25 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   return job;
 }
 
+// What the flags say goes before what the run was started with.
+CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy policy) {
+  if (flags.checkpoint_every)
+    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep);
+  policy.keep = flags.keep.value_or(policy.keep);
+  return policy;
+}
+
 // What --resume takes from the run; flags that would change the recipe make no sense beside it.
-TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal) {
-  const std::set<std::string> allowed{"--resume",  "--epochs",    "--steps", "--json",
-                                      "--workers", "--scheduler", "--data",  "--test"};
+TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal,
+                     CheckpointPolicy& policy) {
+  const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps", "--json",
+                                      "--workers",          "--scheduler", "--data",  "--test",
+                                      "--checkpoint-every", "--keep"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
   RunRecord run = read_run_json(*flags.resume);
+  policy = run.checkpoints;
   TrainJob& job = run.job;
   job.data =
       open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data, Split::train);
@@ -280,19 +311,33 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   return std::move(job);
 }
 
-// Steps done so far.
-std::int64_t go_on(const fs::path& folder, const TrainGoal& goal, Executor& executor) {
-  const std::int64_t done = load_checkpoint(latest_checkpoint(folder), executor);
-  if (done >= goal.last_step)
-    throw InputError("'" + folder.string() + "' has already done " + std::to_string(done) + " of " +
-                     std::to_string(goal.last_step) +
-                     " steps; ask for more with --epochs or --steps");
-  return done;
-}
-
 void start_afresh(const TrainFlags& flags, const TrainJob& job, Executor& executor) {
   initialise_weights(executor, job.recipe.seed);
   if (flags.init) set_weights(executor, read_safetensors(*flags.init), *flags.init);
+}
+
+// Where the run stood when it was left.
+TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal,
+                 Executor& executor) {
+  const fs::path folder = *flags.resume;
+  if (!has_checkpoints(folder)) {
+    std::cerr << "'" << folder.string()
+              << "' has no checkpoint yet: starting from its first step\n";
+    start_afresh(flags, job, executor);
+    return {};
+  }
+  std::vector<std::string> damaged;
+  const fs::path checkpoint = latest_checkpoint(folder, &damaged);
+  for (const std::string& text : damaged)
+    std::cerr << text << "; going on from " << checkpoint.string() << "\n";
+  const TrainState state = load_checkpoint(checkpoint, executor);
+  const bool epoch_unreported =
+      state.step == goal.last_step && state.seen == job.data->info().count;
+  if (state.step >= goal.last_step && !epoch_unreported)
+    throw InputError("'" + folder.string() + "' has already done " + std::to_string(state.step) +
+                     " of " + std::to_string(goal.last_step) +
+                     " steps; ask for more with --epochs or --steps");
+  return state;
 }
 
 }  // namespace
@@ -304,14 +349,19 @@ int run_train(std::span<const char* const> arguments) {
   if (!parse(app, arguments)) return 0;
 
   TrainGoal goal;
-  const TrainJob job = flags.resume ? resumed_job(app, flags, goal) : new_job(flags, goal);
+  CheckpointPolicy policy;
+  const TrainJob job = flags.resume ? resumed_job(app, flags, goal, policy) : new_job(flags, goal);
+  policy = checkpoint_policy(flags, policy);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   std::optional<NewRunFolder> fresh;
+  std::optional<RunLock> lock;
   if (flags.resume) {
-    goal.first_step = go_on(*flags.resume, goal, executor);
+    lock.emplace(*flags.resume);
+    goal.from = go_on(flags, job, goal, executor);
   } else {
     start_afresh(flags, job, executor);
     fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
+    lock.emplace(fresh->path());
   }
   const fs::path folder = fresh ? fresh->path() : fs::path(*flags.resume);
   // Only now: both files may be wanted inside the new folder.
@@ -322,8 +372,10 @@ int run_train(std::span<const char* const> arguments) {
       write_safetensors(*flags.save_gradients, gradients_of(executor));
     };
   }
-  write_run_json(folder, job, goal.last_step);
-  RunFolder run(folder, executor, goal.first_step);
+  // No one but the first checkpoint knows weights that came from outside.
+  if (flags.init) save_checkpoint(folder, executor, goal.from, policy.keep);
+  write_run_json(folder, job, goal.last_step, policy);
+  RunFolder run(folder, executor, goal.from, policy);
   if (fresh) fresh->keep();
 
   Console console(run, job, goal);
@@ -337,8 +389,9 @@ int run_train(std::span<const char* const> arguments) {
   std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
               result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",
               folder.string().c_str());
-  if (console.steps().back().step == goal.last_step) return 0;
-  std::cerr << "interrupted; go on with: regatta train --resume " << folder.string() << "\n";
+  if (caught_signal == 0 || console.finished()) return 0;
+  std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
+            << "\n";
   return 128 + caught_signal;
 }
 

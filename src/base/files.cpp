@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <sstream>
 
@@ -57,6 +58,19 @@ void write_file(const fs::path& path, std::string_view bytes) {
   }
   if (::close(file) != 0) fail("write");
   if (::rename(aside.c_str(), path.c_str()) != 0) fail("replace");
+  sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void sync_folder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a folder, and then there is nothing more to be done.
+  if (!opened || (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP))
+    throw InputError("cannot write '" + folder.string() + "': " + std::strerror(errno));
+}
+
+bool is_unfinished(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".part") || name.find(".part-") != std::string::npos;
 }
 
 void require_writable(const fs::path& path) {
@@ -90,18 +104,60 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "regatta";
 }
 
-std::string sha256_hex(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1)
-    throw Error("SHA-256 is not available from the crypto library");
-  constexpr char hex[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < length; ++i) {
-    text += hex[digest[i] >> 4];
-    text += hex[digest[i] & 15];
+namespace {
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new()) {
+    require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
   }
-  return text;
+
+  void add(std::string_view bytes) {
+    require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  }
+
+  std::string hex() {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int length = 0;
+    require(EVP_DigestFinal_ex(context_.get(), digest, &length) == 1);
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (unsigned int i = 0; i < length; ++i) {
+      text += digits[digest[i] >> 4];
+      text += digits[digest[i] & 15];
+    }
+    return text;
+  }
+
+ private:
+  static void require(bool worked) {
+    if (!worked) throw Error("SHA-256 is not available from the crypto library");
+  }
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+}  // namespace
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.hex();
+}
+
+std::string sha256_of_file(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Sha256 sum;
+  std::vector<char> piece(std::size_t{1} << 20);
+  while (true) {
+    const ssize_t got = file ? ::read(file.get(), piece.data(), piece.size()) : -1;
+    if (got < 0 && file && errno == EINTR) continue;
+    if (got < 0) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
+    if (got == 0) return sum.hex();
+    sum.add({piece.data(), static_cast<std::size_t>(got)});
+  }
 }
 
 namespace {

@@ -12,6 +12,12 @@ namespace regatta {
 // (full disk, missing folder, no permission), leaving whatever was there before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Makes names that were created, replaced or removed in `folder` survive a power cut.
+void sync_folder(const std::filesystem::path& folder);
+
+// True for the name of a file or folder that is being written, or was when its writer died.
+bool is_unfinished(const std::filesystem::path& path);
+
 // Throws what write_file would say, before there is anything to write: for results of long work.
 void require_writable(const std::filesystem::path& path);
 
@@ -22,6 +28,7 @@ std::string read_file(const std::filesystem::path& path);
 std::filesystem::path cache_folder();
 
 std::string sha256_hex(std::string_view bytes);
+std::string sha256_of_file(const std::filesystem::path& path);  // read piece by piece
 
 // The known name nearest to `name` by edit distance, as " (did you mean 'x'?)"; empty if none is
 // near. For errors about unknown names.

@@ -122,9 +122,10 @@ class Reporter : public TrainObserver {
     epochs_.push_back(record);
     if (options_.on_epoch) options_.on_epoch(record);
   }
-  void on_rest(std::int64_t step) override {
-    if (folder_) folder_->on_rest(step);
+  void on_rest(const TrainState& state) override {
+    if (folder_) folder_->on_rest(state);
   }
+  std::string way_back() override { return folder_ ? folder_->way_back() : ""; }
 
   TrainReport report() const {
     return {epochs_, typical_throughput(steps_),
@@ -152,7 +153,7 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   if (!options.out.empty()) {
     NewRunFolder fresh(options.out);
     write_run_json(fresh.path(), job, goal.last_step);
-    folder.emplace(fresh.path(), executor, goal.first_step);
+    folder.emplace(fresh.path(), executor, goal.from);
     fresh.keep();
   }
   Reporter reporter(options, folder ? &*folder : nullptr);

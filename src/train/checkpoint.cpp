@@ -1,12 +1,16 @@
 #include "train/checkpoint.h"
 
+#include <fcntl.h>
+
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
+#include "train/manifest.h"
 #include "train/weights.h"
 
 namespace regatta {
@@ -15,11 +19,18 @@ namespace {
 
 constexpr std::string_view prefix = "step-";
 
-// Complete checkpoints by step. A folder still being written has a name of its own.
+fs::path folder_of(const fs::path& run) { return run / "checkpoints"; }
+fs::path aside_of(const fs::path& path) { return path.string() + ".part"; }
+
+[[noreturn]] void fail(const std::string& what, const fs::path& path, const std::error_code& code) {
+  throw InputError("cannot " + what + " '" + path.string() + "': " + code.message());
+}
+
+// Checkpoints by step. One that is being written or removed has a name of its own.
 std::map<std::int64_t, fs::path> checkpoints_of(const fs::path& run) {
   std::map<std::int64_t, fs::path> found;
   std::error_code code;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints", code)) {
+  for (const auto& entry : fs::directory_iterator(folder_of(run), code)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix)) continue;
     std::int64_t step = 0;
@@ -30,46 +41,202 @@ std::map<std::int64_t, fs::path> checkpoints_of(const fs::path& run) {
   return found;
 }
 
+// Renamed first: a crash while files go must not leave something that looks like a checkpoint.
+void remove_checkpoint(const fs::path& checkpoint) {
+  std::error_code ignored;
+  const fs::path aside = aside_of(checkpoint);
+  fs::remove_all(aside, ignored);
+  fs::rename(checkpoint, aside, ignored);
+  fs::remove_all(aside, ignored);
+}
+
+// Gives the finished folder its name. If the name is taken, both change places at once, where the
+// file system can do that.
+void publish(const fs::path& aside, const fs::path& folder) {
+  std::error_code code;
+  if (!fs::exists(folder)) {
+    fs::rename(aside, folder, code);
+    if (code) fail("create", folder, code);
+  } else if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(aside, code);
+  } else {
+    fs::remove_all(folder, code);
+    fs::rename(aside, folder, code);
+    if (code) fail("replace", folder, code);
+  }
+  sync_folder(folder.parent_path());
+}
+
+// A folder to fill, which goes away again if it is not published.
+class Aside {
+ public:
+  explicit Aside(const fs::path& folder) : folder_(folder), path_(aside_of(folder)) {
+    std::error_code code;
+    fs::remove_all(path_, code);
+    fs::create_directory(path_, code);
+    if (code) fail("create", path_, code);
+  }
+  ~Aside() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void publish() { regatta::publish(path_, folder_); }
+
+ private:
+  fs::path folder_, path_;
+};
+
+// The best one shares its files with the checkpoint they come from: files of checkpoints never
+// change.
+void publish_best(const fs::path& from, const fs::path& best) {
+  Aside aside(best);
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path copy = aside.path() / entry.path().filename();
+    fs::create_hard_link(entry.path(), copy, code);
+    if (code) fs::copy_file(entry.path(), copy, code);
+    if (code) fail("create", copy, code);
+  }
+  sync_folder(aside.path());
+  aside.publish();
+}
+
+void require_finite(const TensorFile& file, std::int64_t step) {
+  for (const NamedTensor& tensor : file.tensors) {
+    if (tensor.dtype != Dtype::f32) continue;
+    for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(float)) {
+      float value;
+      std::memcpy(&value, tensor.bytes.data() + at, sizeof value);
+      if (!std::isfinite(value))
+        throw InputError("after step " + std::to_string(step) + ", '" + tensor.name +
+                         "' holds a value that is no longer a number, and no checkpoint is "
+                         "written; try a smaller --lr");
+    }
+  }
+}
+
+Json to_json(const Score& score) {
+  Json json{{"loss", score.loss}};
+  if (score.test_accuracy) json["test_accuracy"] = *score.test_accuracy;
+  return json;
+}
+
+Json to_json(const TrainState& state, const std::optional<Score>& score) {
+  Json json{
+      {"step", state.step},
+      {"epoch", {{"seen", state.seen}, {"correct", state.correct}, {"loss_sum", state.loss_sum}}}};
+  if (score) json["score"] = to_json(*score);
+  return json;
+}
+
+TrainState state_from(const Json& json) {
+  const Json& epoch = json.at("epoch");
+  const TrainState state{json.at("step"), epoch.at("loss_sum"), epoch.at("seen"),
+                         epoch.at("correct")};
+  if (state.step < 0 || state.seen < 0 || state.correct < 0) throw InputError("");
+  return state;
+}
+
 }  // namespace
 
-void save_checkpoint(const fs::path& run, const Executor& executor, std::int64_t step, int keep) {
-  const fs::path folder = run / "checkpoints" / (std::string(prefix) + std::to_string(step));
-  const fs::path aside = folder.string() + ".part";
+void save_checkpoint(const fs::path& run, const Executor& executor, const TrainState& state,
+                     int keep, const std::optional<Score>& score, bool best) {
+  const TensorFile weights = weights_of(executor), momenta = momenta_of(executor);
+  require_finite(weights, state.step);
+  require_finite(momenta, state.step);
+
+  // Never the run's own folder: if that is gone, someone took it away.
   std::error_code code;
-  fs::remove_all(aside, code);
-  fs::create_directories(aside, code);
-  if (code) throw InputError("cannot create '" + aside.string() + "': " + code.message());
-  write_safetensors(aside / "model.safetensors", weights_of(executor));
-  write_safetensors(aside / "optimizer.safetensors", momenta_of(executor));
-  write_file(aside / "state.json", Json{{"step", step}}.dump(2) + "\n");
-  fs::remove_all(folder, code);
-  fs::rename(aside, folder, code);
-  if (code) throw InputError("cannot create '" + folder.string() + "': " + code.message());
+  fs::create_directory(folder_of(run), code);
+  if (code) fail("create", folder_of(run), code);
+  Aside aside(folder_of(run) / (std::string(prefix) + std::to_string(state.step)));
+  write_safetensors(aside.path() / "model.safetensors", weights);
+  write_safetensors(aside.path() / "optimizer.safetensors", momenta);
+  write_file(aside.path() / "state.json", to_json(state, score).dump(2) + "\n");
+  write_manifest(aside.path());
+  // The best goes first: after a crash in between, the step comes again and finds its equal there.
+  // The other way round, it would never be compared.
+  if (best) publish_best(aside.path(), folder_of(run) / "best");
+  aside.publish();
+
   std::map<std::int64_t, fs::path> all = checkpoints_of(run);
   while (all.size() > static_cast<std::size_t>(keep)) {
-    fs::remove_all(all.begin()->second, code);
+    remove_checkpoint(all.begin()->second);
     all.erase(all.begin());
   }
 }
 
-fs::path latest_checkpoint(const fs::path& run) {
+fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damaged) {
   const std::map<std::int64_t, fs::path> all = checkpoints_of(run);
   if (all.empty())
     throw InputError("'" + run.string() + "' has no checkpoint to go on from (expected " +
-                     (run / "checkpoints" / "step-N").string() + ")");
-  return all.rbegin()->second;
+                     (folder_of(run) / "step-N").string() + ")");
+  std::string newest_fault;
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+    const std::optional<std::string> fault = manifest_fault(at->second);
+    if (!fault) return at->second;
+    const std::string text = "'" + at->second.string() + "' is damaged: " + *fault;
+    if (newest_fault.empty()) newest_fault = text;
+    if (damaged) damaged->push_back(text);
+  }
+  throw InputError("'" + run.string() + "' has no usable checkpoint: " + newest_fault);
 }
 
-std::int64_t load_checkpoint(const fs::path& checkpoint, Executor& executor) {
+fs::path best_checkpoint(const fs::path& run) {
+  const fs::path best = folder_of(run) / "best";
+  if (!fs::exists(best))
+    throw InputError("'" + run.string() +
+                     "' has no best checkpoint yet: there is one after its first epoch");
+  if (const std::optional<std::string> fault = manifest_fault(best))
+    throw InputError("'" + best.string() + "' is damaged: " + *fault);
+  return best;
+}
+
+bool has_checkpoints(const fs::path& run) { return !checkpoints_of(run).empty(); }
+
+std::optional<Score> best_score(const fs::path& run) {
+  const fs::path best = folder_of(run) / "best";
+  if (manifest_fault(best)) return std::nullopt;
+  const Json state = read_json(best / "state.json");
+  const auto score = state.find("score");
+  if (score == state.end() || !score->contains("loss")) return std::nullopt;
+  Score found;
+  found.loss = score->at("loss");
+  if (score->contains("test_accuracy")) found.test_accuracy = score->at("test_accuracy");
+  return found;
+}
+
+TrainState load_checkpoint(const fs::path& checkpoint, Executor& executor) {
   const fs::path model = checkpoint / "model.safetensors";
   const fs::path optimizer = checkpoint / "optimizer.safetensors";
   set_weights(executor, read_safetensors(model), model.string());
   set_momenta(executor, read_safetensors(optimizer), optimizer.string());
-  const Json state = read_json(checkpoint / "state.json");
-  const Json step = state.is_object() ? state.value("step", Json()) : Json();
-  if (!step.is_number_integer() || step < 0)
-    throw InputError("'" + (checkpoint / "state.json").string() + "' does not say its step");
-  return step;
+  const fs::path state = checkpoint / "state.json";
+  try {
+    return state_from(read_json(state));
+  } catch (const Json::exception&) {
+  } catch (const InputError&) {
+  }
+  throw InputError("'" + state.string() + "' does not say where the run stood");
+}
+
+void clear_leftovers(const fs::path& run, std::int64_t step) {
+  std::error_code ignored;
+  std::vector<fs::path> leftovers;
+  for (const fs::path& folder : {run, folder_of(run)})
+    for (const auto& entry : fs::directory_iterator(folder, ignored))
+      if (is_unfinished(entry.path())) leftovers.push_back(entry.path());
+  for (const fs::path& path : leftovers) fs::remove_all(path, ignored);
+  for (const auto& [number, path] : checkpoints_of(run))
+    if (number > step) {
+      const fs::path aside = path.string() + ".damaged";
+      fs::remove_all(aside, ignored);
+      fs::rename(path, aside, ignored);
+    }
 }
 
 }  // namespace regatta

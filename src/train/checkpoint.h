@@ -1,21 +1,44 @@
-// Checkpoints of a run: complete folders, written aside and renamed.
+// Checkpoints of a run: complete folders, written aside, synced and renamed, so that a crash at any
+// moment leaves the ones before it as they were.
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "exec/executor.h"
+#include "train/checkpoint_policy.h"
+#include "train/loop.h"
 
 namespace regatta {
 
-// RUN/checkpoints/step-N holds model.safetensors (PyTorch loads it), optimizer.safetensors and
-// state.json. The newest `keep` stay.
-void save_checkpoint(const std::filesystem::path& run, const Executor& executor, std::int64_t step,
-                     int keep = 3);
+// RUN/checkpoints/step-N holds model.safetensors (PyTorch loads it), optimizer.safetensors,
+// state.json and manifest.json. With `best`, RUN/checkpoints/best becomes the same. Older ones than
+// the newest `keep` go, once the new one is safe. Throws InputError that names what cannot be
+// written, or the tensor that holds a value that is no number: such weights are not worth keeping.
+void save_checkpoint(const std::filesystem::path& run, const Executor& executor,
+                     const TrainState& state, int keep = 2,
+                     const std::optional<Score>& score = std::nullopt, bool best = false);
 
-// The newest complete checkpoint; throws InputError when there is none.
-std::filesystem::path latest_checkpoint(const std::filesystem::path& run);
+// The newest checkpoint that is whole; damaged ones are passed over and described in `damaged`.
+// Throws InputError when there is none.
+std::filesystem::path latest_checkpoint(const std::filesystem::path& run,
+                                        std::vector<std::string>* damaged = nullptr);
 
-// Sets weights, statistics and momenta; returns the number of steps done.
-std::int64_t load_checkpoint(const std::filesystem::path& checkpoint, Executor& executor);
+// RUN/checkpoints/best; throws InputError when there is none or it is damaged.
+std::filesystem::path best_checkpoint(const std::filesystem::path& run);
+
+bool has_checkpoints(const std::filesystem::path& run);  // whole or not
+
+// Of RUN/checkpoints/best, if it is there and whole.
+std::optional<Score> best_score(const std::filesystem::path& run);
+
+// Sets weights, statistics and optimizer state; returns where the run stood.
+TrainState load_checkpoint(const std::filesystem::path& checkpoint, Executor& executor);
+
+// For a run that goes on after `step`: removes what a crash left half-written, and sets damaged
+// checkpoints of later steps aside as step-N.damaged.
+void clear_leftovers(const std::filesystem::path& run, std::int64_t step);
 
 }  // namespace regatta

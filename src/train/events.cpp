@@ -107,6 +107,12 @@ void EventFile::scalar(std::string_view tag, std::int64_t step, float value) {
   append_record(summary_event(step, bytes_field(1, tag) + float_field(2, value)));
 }
 
+// message SessionLog { SessionStatus status = 1; }, status START = 1, is field 7 of an Event.
+void EventFile::restart(std::int64_t step) {
+  append_record(double_field(1, now()) + number_field(2, step) +
+                bytes_field(7, number_field(1, 1)));
+}
+
 // message SummaryMetadata { PluginData plugin_data = 1; }   message PluginData { string name = 1; }
 // message TensorProto { DataType dtype = 1; TensorShapeProto shape = 2; bytes string_val = 8; }
 void EventFile::text(std::string_view tag, std::string_view text) {

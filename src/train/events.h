@@ -22,6 +22,8 @@ class EventFile {
   const std::filesystem::path& path() const { return path_; }
 
   void scalar(std::string_view tag, std::int64_t step, float value);
+  // Tells TensorBoard to forget what older files of the folder say of `step` and later ones.
+  void restart(std::int64_t step);
   void text(std::string_view tag, std::string_view text);  // markdown, on the Text page
 
  private:

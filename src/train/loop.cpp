@@ -38,14 +38,16 @@ class Loop {
         test_(std::move(test)),
         goal_(goal),
         observer_(observer),
-        per_epoch_(steps_per_epoch(recipe, *data_)) {}
+        per_epoch_(steps_per_epoch(recipe, *data_)),
+        state_(goal.from) {}
 
   void run() {
     last_finish_ = epoch_start_ = Clock::now();
     bool stopping = false;
-    for (std::int64_t step = goal_.first_step; step < goal_.last_step && !stopping; ++step) {
+    if (epoch_unreported()) stopping = !finish_epoch();
+    for (std::int64_t step = state_.step; step < goal_.last_step && !stopping; ++step) {
       const std::int64_t position = step % per_epoch_;
-      if (position == 0 || step == goal_.first_step) begin_epoch(step / per_epoch_);
+      if (position == 0 || step == goal_.from.step) begin_epoch(step / per_epoch_);
       StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
       input.sgd = recipe_.sgd;
       input.step = static_cast<std::uint64_t>(step);
@@ -57,12 +59,13 @@ class Loop {
         goal_.after_first_step();
       }
       stopping = observer_.stop();
-      const bool epoch_over = position + 1 == per_epoch_;
-      if (epoch_over || step + 1 == goal_.last_step || stopping) {
+      const bool epoch_over = position + 1 == per_epoch_ || step + 1 == goal_.last_step;
+      if (epoch_over || stopping || observer_.wants_rest(step + 1)) {
         collect_all();
-        if (epoch_over || step + 1 == goal_.last_step) finish_epoch(step / per_epoch_ + 1);
-        observer_.on_rest(step + 1);
-        last_finish_ = Clock::now();
+        if (epoch_over)
+          stopping |= !finish_epoch();
+        else
+          rest();
       }
     }
   }
@@ -76,9 +79,25 @@ class Loop {
   void begin_epoch(std::int64_t epoch) {
     order_ = std::make_shared<const std::vector<std::int64_t>>(
         epoch_order(data_->info().count, recipe_.seed, epoch, recipe_.shuffle));
-    loss_sum_ = 0;
-    seen_ = correct_ = 0;
+    // Sums of other data, if the run goes on with such, are of no use.
+    const std::int64_t position = state_.step % per_epoch_;
+    if (state_.seen != position * recipe_.batch) clear_sums();
     epoch_start_ = Clock::now();
+  }
+
+  void clear_sums() {
+    state_.loss_sum = 0;
+    state_.seen = state_.correct = 0;
+  }
+
+  // True if the run was stopped while the epoch's test was under way.
+  bool epoch_unreported() const {
+    return state_.step > 0 && state_.step % per_epoch_ == 0 && state_.seen == data_->info().count;
+  }
+
+  void rest() {
+    observer_.on_rest(state_);
+    last_finish_ = Clock::now();
   }
 
   void collect_all() {
@@ -102,25 +121,37 @@ class Loop {
     if (!std::isfinite(record.loss))
       throw InputError("step " + std::to_string(record.step) +
                        ": the loss is no longer a number; try a smaller --lr, or look for such "
-                       "values in the data");
-    loss_sum_ += sum;
-    seen_ += record.samples;
-    correct_ += record.correct;
+                       "values in the data" +
+                       observer_.way_back());
+    state_.step = record.step;
+    state_.loss_sum += sum;
+    state_.seen += record.samples;
+    state_.correct += record.correct;
     observer_.on_step(record);
   }
 
-  void finish_epoch(std::int64_t epoch) {
+  // Reports and rests. False if the test was stopped: then the epoch is reported when the run goes
+  // on.
+  bool finish_epoch() {
     EpochRecord record;
-    record.epoch = epoch;
-    record.train_loss = loss_sum_ / static_cast<double>(seen_);
-    record.train_accuracy = static_cast<double>(correct_) / static_cast<double>(seen_);
+    record.epoch = (state_.step - 1) / per_epoch_ + 1;
+    record.train_loss = state_.loss_sum / static_cast<double>(state_.seen);
+    record.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.seen);
     record.duration = Clock::now() - epoch_start_;
     if (test_) {
-      const Evaluation tested = evaluate(executor_, test_, recipe_.batch);
+      const Evaluation tested =
+          evaluate(executor_, test_, recipe_.batch, false, [&] { return observer_.stop(); });
+      if (tested.stopped) {
+        rest();
+        return false;
+      }
       record.test_loss = tested.loss;
       record.test_accuracy = tested.accuracy;
     }
     observer_.on_epoch(record);
+    if (state_.step % per_epoch_ == 0) clear_sums();
+    rest();
+    return true;
   }
 
   Executor& executor_;
@@ -129,11 +160,10 @@ class Loop {
   const TrainGoal& goal_;
   TrainObserver& observer_;
   std::int64_t per_epoch_;
+  TrainState state_;
   Order order_;
   std::deque<Flying> flying_;
   Clock::time_point last_finish_, epoch_start_;
-  double loss_sum_ = 0;
-  std::int64_t seen_ = 0, correct_ = 0;
 };
 
 }  // namespace
@@ -165,7 +195,7 @@ void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Datas
 }
 
 Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
-                    std::int64_t batch, bool keep_logits) {
+                    std::int64_t batch, bool keep_logits, const std::function<bool()>& stop) {
   const auto order = std::make_shared<const std::vector<std::int64_t>>(
       epoch_order(data->info().count, 0, 0, false));
   Evaluation total;
@@ -179,9 +209,10 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
     if (keep_logits)
       total.logits.insert(total.logits.end(), result.logits.begin(), result.logits.end());
   };
-  for (std::int64_t first = 0; first < data->info().count; first += batch) {
+  for (std::int64_t first = 0; first < data->info().count && !total.stopped; first += batch) {
     if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
     flying.push_back(executor.submit(Job::evaluate, batch_of(data, order, first, batch)));
+    total.stopped = stop && stop();
   }
   while (!flying.empty()) collect();
   total.loss = loss / static_cast<double>(data->info().count);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -20,7 +21,17 @@ struct StepRecord {
   Seconds duration{};  // since the step before it finished
 };
 
+// Where a run stands between two steps. With weights and optimizer state it is all a run goes on
+// from: random numbers are functions of seed, step and sample, so none carries a state of its own.
+struct TrainState {
+  std::int64_t step = 0;  // steps done
+  // Sums over the epoch under way, or over one that is over and still to be reported.
+  double loss_sum = 0;
+  std::int64_t seen = 0, correct = 0;
+};
+
 struct Evaluation {
+  bool stopped = false;  // before its end: the rest means nothing
   double loss = 0, accuracy = 0;
   std::vector<float> logits;  // samples x classes, if asked for
 };
@@ -31,14 +42,18 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepRecord&) {}
   virtual void on_epoch(const EpochRecord&) {}
-  // After `step` steps the weights stand still: an epoch or the run is over.
-  virtual void on_rest(std::int64_t /*step*/) {}
-  // Asked after every step; true ends the run at the next rest.
+  // The weights stand still: an epoch or the run is over, or a rest was wanted.
+  virtual void on_rest(const TrainState&) {}
+  // Asked after every step: true brings a rest.
+  virtual bool wants_rest(std::int64_t /*step*/) { return false; }
+  // Asked after every step and every batch of a test: true brings a rest and the run's end.
   virtual bool stop() { return false; }
+  // How a run that breaks off can be taken up again, to end its error with; "" if it cannot.
+  virtual std::string way_back() { return ""; }
 };
 
 struct TrainGoal {
-  std::int64_t first_step = 0;             // steps already done
+  TrainState from;                         // what is already done
   std::int64_t last_step = 0;              // stop after this many
   std::function<void()> after_first_step;  // with nothing in flight
 };
@@ -55,7 +70,8 @@ void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Datas
            std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer);
 
 Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
-                    std::int64_t batch, bool keep_logits = false);
+                    std::int64_t batch, bool keep_logits = false,
+                    const std::function<bool()>& stop = {});
 
 // Images per second of a typical step after warm-up: the median, with the first steps left out.
 double typical_throughput(const std::vector<StepRecord>& steps);

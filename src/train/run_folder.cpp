@@ -1,6 +1,12 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,18 +20,33 @@ namespace {
 
 constexpr const char* metrics_name = "metrics.jsonl";
 
-// Steps after the checkpoint come again, and a crash may have cut the last line.
-void forget_after(const fs::path& metrics, std::int64_t step) {
+// What comes again is dropped: later steps, and the epoch if it is still to be reported. A crash
+// may have cut the last line.
+fs::path metrics_up_to(const fs::path& folder, const TrainState& from) {
+  fs::path metrics = folder / metrics_name;
   std::ifstream file(metrics);
-  if (!file) return;
+  if (!file) return metrics;
   std::string kept;
+  std::int64_t step = 0;
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) break;
-    if (const auto found = json.find("step"); found != json.end() && *found > step) break;
+    if (const auto found = json.find("step"); found != json.end() && found->is_number_integer())
+      step = *found;
+    const bool reports_again = json.contains("epoch") && step == from.step && from.seen > 0;
+    if (step > from.step || reports_again) break;
     kept += line + '\n';
   }
   write_file(metrics, kept);
+  return metrics;
+}
+
+// Only what a crash left half-written.
+bool holds_nothing(const fs::path& folder) {
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder, code))
+    if (!is_unfinished(entry.path())) return false;
+  return true;
 }
 
 }  // namespace
@@ -36,7 +57,7 @@ NewRunFolder::NewRunFolder(fs::path folder) : folder_(std::move(folder)) {
   const fs::file_status found = fs::status(folder_, code);
   if (fs::exists(found) && !fs::is_directory(found))
     throw InputError("cannot create '" + folder_.string() + "': a file has that name");
-  if (fs::exists(found) && !fs::is_empty(folder_, code))
+  if (fs::exists(found) && !holds_nothing(folder_))
     throw InputError("'" + folder_.string() +
                      "' already holds something: choose another --out, or --resume it");
   for (fs::path each = fs::absolute(folder_).lexically_normal(); !fs::exists(each, code);
@@ -71,60 +92,108 @@ fs::path NewRunFolder::default_name(const Recipe& recipe) {
   return name;
 }
 
-RunFolder::RunFolder(fs::path folder, const Executor& executor, std::int64_t first_step)
-    : folder_(std::move(folder)), executor_(executor), events_(folder_), last_step_(first_step) {
-  const fs::path metrics = folder_ / metrics_name;
-  forget_after(metrics, first_step);
-  metrics_.open(metrics, std::ios::app);
-  if (!metrics_) throw InputError("cannot write '" + metrics.string() + "'");
+RunLock::RunLock(const fs::path& folder)
+    : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  // A file system without locks is no reason not to train.
+  if (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw InputError("'" + folder.string() + "' is being trained by another process");
 }
 
-void RunFolder::line(const Json& json) {
-  metrics_ << json.dump() << '\n';
-  if (!metrics_)
-    throw InputError("cannot write '" + (folder_ / metrics_name).string() + "': is the disk full?");
+RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState& from,
+                     const CheckpointPolicy& policy)
+    : folder_(std::move(folder)),
+      executor_(executor),
+      policy_(policy),
+      events_(folder_),
+      metrics_(metrics_up_to(folder_, from)),
+      last_step_(from.step),
+      best_(best_score(folder_)) {
+  clear_leftovers(folder_, from.step);
+  if (from.step > 0) events_->restart(from.step + 1);
+}
+
+template <class Write>
+void RunFolder::event(const Write& write) {
+  try {
+    if (events_) write(*events_);
+  } catch (const InputError&) {
+    events_.reset();  // curves are a convenience; half a record is the end of what can be read
+  }
 }
 
 void RunFolder::on_step(const StepRecord& record) {
   const double rate = static_cast<double>(record.samples) / record.duration.count();
-  line({{"step", record.step}, {"loss", record.loss}, {"images_per_s", rate}});
+  metrics_.add(Json{{"step", record.step}, {"loss", record.loss}, {"images_per_s", rate}}.dump());
   // Small networks make thousands of steps a second; a curve needs no more than some.
-  if (const auto now = std::chrono::steady_clock::now();
-      now - last_event_ > std::chrono::milliseconds(200)) {
-    events_.scalar("train/loss", record.step, static_cast<float>(record.loss));
-    events_.scalar("train/images_per_s", record.step, static_cast<float>(rate));
+  if (const auto now = Clock::now(); now - last_event_ > std::chrono::milliseconds(200)) {
+    event([&](EventFile& events) {
+      events.scalar("train/loss", record.step, static_cast<float>(record.loss));
+      events.scalar("train/images_per_s", record.step, static_cast<float>(rate));
+    });
     last_event_ = now;
   }
   last_step_ = record.step;
+  score_.reset();
 }
 
 void RunFolder::on_epoch(const EpochRecord& record) {
   Json json{{"epoch", record.epoch},
             {"train_loss", record.train_loss},
             {"train_accuracy", record.train_accuracy}};
-  events_.scalar("epoch/train_loss", last_step_, static_cast<float>(record.train_loss));
-  events_.scalar("epoch/train_accuracy", last_step_, static_cast<float>(record.train_accuracy));
   if (record.test_accuracy) {
     json["test_loss"] = *record.test_loss;
     json["test_accuracy"] = *record.test_accuracy;
-    events_.scalar("epoch/test_loss", last_step_, static_cast<float>(*record.test_loss));
-    events_.scalar("epoch/test_accuracy", last_step_, static_cast<float>(*record.test_accuracy));
   }
-  line(json);
+  metrics_.add(json.dump());
+  event([&](EventFile& events) {
+    for (const auto& [name, value] : json.items())
+      if (name != "epoch") events.scalar("epoch/" + name, last_step_, value.get<float>());
+  });
+  score_ = Score{record.test_accuracy, record.test_loss.value_or(record.train_loss)};
 }
 
-// The metrics go first, so that they never lack a step that a checkpoint holds.
-void RunFolder::on_rest(std::int64_t step) {
-  metrics_.flush();
-  save_checkpoint(folder_, executor_, step);
+void RunFolder::on_rest(const TrainState& state) {
+  // The metrics go first, so that they never lack a step that a checkpoint holds. If they cannot,
+  // the checkpoint is the more precious, and where there is room for it there may be for them.
+  std::optional<InputError> failure;
+  try {
+    metrics_.sync();
+  } catch (const InputError& error) {
+    failure = error;
+  }
+  const bool best = score_ && (!best_ || score_->better_than(*best_));
+  try {
+    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best);
+    if (failure) metrics_.sync();
+  } catch (const InputError& error) {
+    throw InputError(error.what() + way_back());
+  }
+  if (best) best_ = score_;
+  last_save_ = Clock::now();
 }
 
-void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t last_step) {
+bool RunFolder::wants_rest(std::int64_t step) {
+  return (policy_.steps > 0 && step % policy_.steps == 0) ||
+         (policy_.time > Seconds::zero() && Clock::now() - last_save_ >= policy_.time);
+}
+
+std::string RunFolder::way_back() {
+  try {
+    return "; the last good checkpoint is " + latest_checkpoint(folder_).string() +
+           ", go on from it with: regatta train --resume " + folder_.string();
+  } catch (const InputError&) {
+    return "; there is no checkpoint yet";
+  }
+}
+
+void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t last_step,
+                    const CheckpointPolicy& checkpoints) {
   const Json json{
       {"regatta", version},
       {"recipe", job.recipe.to_json()},
       {"test", job.test ? Json(job.test->info().spec) : Json()},
       {"last_step", last_step},
+      {"checkpoints", checkpoints.to_json()},
       {"plan", to_json(job.plan, job.graph)},
       {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
   write_file(folder / "run.json", json.dump(2) + "\n");
@@ -139,7 +208,8 @@ RunRecord read_run_json(const fs::path& folder) {
     throw InputError("'" + file.string() + "' does not tell a run: " + fault);
   };
   try {
-    RunRecord run{job_of_run(json), std::nullopt, json.at("last_step")};
+    RunRecord run{job_of_run(json), std::nullopt, json.at("last_step"),
+                  CheckpointPolicy::from_json(json.at("checkpoints"))};
     if (const Json& test = json.at("test"); !test.is_null()) run.test = test;
     return run;
   } catch (const nlohmann::json::exception& error) {

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "train/checkpoint_policy.h"
 #include "train/events.h"
 #include "train/job.h"
+#include "train/line_file.h"
 #include "train/loop.h"
 
 namespace regatta {
@@ -35,37 +37,56 @@ class NewRunFolder {
   bool kept_ = false;
 };
 
+// Two processes must not train one run. The lock goes with its process, however that ends.
+class RunLock {
+ public:
+  // Throws InputError if another process holds it.
+  explicit RunLock(const std::filesystem::path& folder);
+
+ private:
+  Descriptor folder_;
+};
+
 // Writes down a run as it goes.
 class RunFolder : public TrainObserver {
  public:
-  // After `first_step` steps. What metrics.jsonl says of later ones is dropped: they come again.
-  RunFolder(std::filesystem::path folder, const Executor& executor, std::int64_t first_step);
+  // What the folder holds of steps after `from` is dropped: they come again.
+  RunFolder(std::filesystem::path folder, const Executor& executor, const TrainState& from,
+            const CheckpointPolicy& policy = {});
 
   void on_step(const StepRecord& record) override;
   void on_epoch(const EpochRecord& record) override;
-  void on_rest(std::int64_t step) override;
+  void on_rest(const TrainState& state) override;  // saves a checkpoint
+  bool wants_rest(std::int64_t step) override;
+  std::string way_back() override;
 
   const std::filesystem::path& path() const { return folder_; }
 
  private:
-  void line(const Json& json);
+  using Clock = std::chrono::steady_clock;
+
+  template <class Write>
+  void event(const Write& write);
 
   std::filesystem::path folder_;
   const Executor& executor_;
-  EventFile events_;
-  std::ofstream metrics_;
+  CheckpointPolicy policy_;
+  std::optional<EventFile> events_;  // none after one could not be written
+  LineFile metrics_;
   std::int64_t last_step_;
-  std::chrono::steady_clock::time_point last_event_{};
+  std::optional<Score> score_, best_;  // of the weights as they stand, if tested; of the best
+  Clock::time_point last_event_{}, last_save_ = Clock::now();
 };
 
-// run.json: recipe, plan, machine, versions, and how far the run is meant to go.
+// run.json: recipe, plan, machine, versions, how far the run is meant to go and when it saves.
 void write_run_json(const std::filesystem::path& folder, const TrainJob& job,
-                    std::int64_t last_step);
+                    std::int64_t last_step, const CheckpointPolicy& checkpoints = {});
 
 struct RunRecord {
   TrainJob job;  // its data is not opened
   std::optional<std::string> test;
   std::int64_t last_step = 0;
+  CheckpointPolicy checkpoints;
 };
 
 // Throws InputError that names the file and what is wrong with it.

@@ -33,12 +33,18 @@ inline TrainJob small_job() {
 struct Recorder : TrainObserver {
   void on_step(const StepRecord& record) override { steps.push_back(record); }
   void on_epoch(const EpochRecord& record) override { epochs.push_back(record); }
-  void on_rest(std::int64_t step) override { rests.push_back(step); }
+  void on_rest(const TrainState& state) override {
+    rests.push_back(state.step);
+    states.push_back(state);
+  }
+  bool wants_rest(std::int64_t step) override { return rest_every && step % rest_every == 0; }
   bool stop() override { return stop_after && ++asked >= *stop_after; }
 
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
   std::vector<std::int64_t> rests;
+  std::vector<TrainState> states;  // at the rests
+  std::int64_t rest_every = 0;
   std::optional<int> stop_after;  // steps of this call
   int asked = 0;
 };

@@ -74,6 +74,30 @@ TEST_F(TrainingLoop, StopsAtRestWithinAnEpoch) {
   EXPECT_TRUE(recorder.epochs.empty());
 }
 
+TEST_F(TrainingLoop, RestsWhenARestIsWanted) {
+  recorder.rest_every = 2;
+  run(6);
+  EXPECT_THAT(recorder.rests, ElementsAre(2, 3, 4, 6));
+  EXPECT_EQ(recorder.states[0].seen, 8);  // within the epoch
+  EXPECT_EQ(recorder.states[1].seen, 0);  // after it
+  EXPECT_EQ(recorder.epochs.size(), 2u);
+}
+
+TEST_F(TrainingLoop, AnEpochInTwoPiecesCountsAsOne) {
+  run(3);
+  const Recorder whole = recorder;
+  initialise_weights(executor, job.recipe.seed);
+  recorder = {};
+  recorder.stop_after = 2;
+  run(3);
+  goal.from = recorder.states.back();
+  recorder = {};
+  run(3);
+  ASSERT_EQ(recorder.epochs.size(), 1u);
+  EXPECT_EQ(recorder.epochs[0].train_loss, whole.epochs[0].train_loss);
+  EXPECT_EQ(recorder.epochs[0].train_accuracy, whole.epochs[0].train_accuracy);
+}
+
 TEST_F(TrainingLoop, TheFirstStepsGradientsCanBeSeenBeforeTheSecond) {
   TensorFile first;
   goal.after_first_step = [&] {

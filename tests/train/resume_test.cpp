@@ -40,6 +40,17 @@ class Resume : public testing::Test {
                      "model.safetensors");
   }
 
+  // All lines of metrics.jsonl, without what the clock says.
+  std::vector<Json> metrics_of(const std::string& name) const {
+    std::vector<Json> lines;
+    std::istringstream text(read_file(folder.path() / name / "metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(Json::parse(line));
+      lines.back().erase("images_per_s");
+    }
+    return lines;
+  }
+
   static void succeed(const Arguments& arguments) {
     const ProgramRun run = run_regatta(arguments);
     ASSERT_EQ(run.code, 0) << run.err;
@@ -56,6 +67,7 @@ TEST_F(Resume, ThreeStepsAndThreeMoreAreSix) {
   succeed(train + Arguments{"--steps", "3", "--out", at("stopped")});
   succeed({"train", "--resume", at("stopped"), "--steps", "6"});
   EXPECT_EQ(model_at("stopped", 6), model_at("straight", 6));
+  EXPECT_EQ(metrics_of("stopped"), metrics_of("straight"));
 }
 
 TEST_F(Resume, OnOtherWorkersAndAnotherSchedulerToo) {
@@ -70,29 +82,59 @@ TEST_F(Resume, OnOtherWorkersAndAnotherSchedulerToo) {
 
 TEST_F(Resume, AfterAStopWithinAnEpoch) {
   const TrainJob job = small_job();  // three steps make an epoch
+  for (const char* name : {"straight", "stopped"}) fs::create_directory(folder.path() / name);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   TrainGoal goal;
   goal.last_step = 6;
   Recorder straight;
   initialise_weights(executor, 1);
   train(executor, job.recipe, job.data, nullptr, goal, straight);
-  save_checkpoint(folder.path() / "straight", executor, 6);
+  save_checkpoint(folder.path() / "straight", executor, {.step = 6});
 
   Recorder stopped;
   stopped.stop_after = 4;
   initialise_weights(executor, 1);
   train(executor, job.recipe, job.data, nullptr, goal, stopped);
   ASSERT_EQ(stopped.rests.back(), 4);
-  save_checkpoint(folder.path() / "stopped", executor, 4);
+  save_checkpoint(folder.path() / "stopped", executor, {.step = 4});
 
   initialise_weights(executor, 99);
-  goal.first_step = load_checkpoint(latest_checkpoint(folder.path() / "stopped"), executor);
+  goal.from = load_checkpoint(latest_checkpoint(folder.path() / "stopped"), executor);
   Recorder resumed;
   train(executor, job.recipe, job.data, nullptr, goal, resumed);
-  save_checkpoint(folder.path() / "stopped", executor, 6);
+  save_checkpoint(folder.path() / "stopped", executor, {.step = 6});
   EXPECT_EQ(model_at("stopped", 6), model_at("straight", 6));
   ASSERT_EQ(resumed.steps.size(), 2u);
   for (const std::size_t i : {0, 1}) EXPECT_EQ(resumed.steps[i].loss, straight.steps[4 + i].loss);
+}
+
+// Interrupts the run at its test, then reports the epoch.
+TEST_F(Resume, AfterAStopDuringAnEpochsTest) {
+  const TrainJob job = small_job();
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  TrainGoal goal;
+  goal.last_step = 3;
+  Recorder straight;
+  initialise_weights(executor, 1);
+  train(executor, job.recipe, job.data, job.test, goal, straight);
+
+  struct StoppedAtTheTest : Recorder {
+    bool stop() override { return ++asked > 3; }  // once after each step
+  } stopped;
+  initialise_weights(executor, 1);
+  train(executor, job.recipe, job.data, job.test, goal, stopped);
+  EXPECT_TRUE(stopped.epochs.empty());
+  ASSERT_EQ(stopped.rests, std::vector<std::int64_t>{3});
+  EXPECT_EQ(stopped.states.back().seen, 10);
+
+  goal.from = stopped.states.back();
+  Recorder resumed;
+  train(executor, job.recipe, job.data, job.test, goal, resumed);
+  EXPECT_TRUE(resumed.steps.empty());
+  ASSERT_EQ(resumed.epochs.size(), 1u);
+  EXPECT_EQ(resumed.epochs[0].train_loss, straight.epochs[0].train_loss);
+  EXPECT_EQ(resumed.epochs[0].test_loss, straight.epochs[0].test_loss);
+  EXPECT_EQ(resumed.states.back().seen, 0);
 }
 
 // The program in a process of its own, so that it can be interrupted.

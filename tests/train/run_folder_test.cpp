@@ -85,9 +85,9 @@ class Metrics : public testing::Test {
   Metrics() { initialise_weights(executor, 1); }
 
   void train_to(std::int64_t first, std::int64_t last) {
-    RunFolder run(folder.path(), executor, first);
+    RunFolder run(folder.path(), executor, {.step = first});
     TrainGoal goal;
-    goal.first_step = first;
+    goal.from.step = first;
     goal.last_step = last;
     train(executor, job.recipe, job.data, job.test, goal, run);
   }
