@@ -50,6 +50,8 @@ class CudaDevice : public Device {
                    parameters, count);
   }
 
+  void follow_step(std::uint64_t step) { worker_.follow(step); }
+
   // Brings the optimizer's settings to the device when they have changed.
   void follow(const SgdSettings& sgd) {
     const std::array<float, 3> wanted{static_cast<float>(sgd.learning_rate),
@@ -79,6 +81,7 @@ class GraphRunner : public CudaRunner {
 
   void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
     device_.follow(run.submission->input.sgd);
+    device_.follow_step(run.submission->input.step);
     const auto enqueue = [&] {
       const Frame::Scope bound(frame_);
       for (std::size_t i = 0; i < pointers.size(); ++i)

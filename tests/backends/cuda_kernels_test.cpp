@@ -15,7 +15,7 @@
 #include "backends/cuda/optimizer.h"
 #include "backends/cuda_run.h"
 #include "parity/formula.h"
-#include "support/small_networks.h"
+#include "support/operator_networks.h"
 
 namespace regatta {
 namespace {
@@ -48,10 +48,12 @@ struct Tolerance {
 void expect_like_reference(const Graph& graph, const CudaRunOptions& options, Tolerance within) {
   std::int64_t n = 0;
   for (const std::int64_t chunk : options.chunks) n += chunk;
-  const ReferenceInput<double> exact = make_input<double>(graph, n);
+  ReferenceInput<double> exact = make_input<double>(graph, n);
+  ReferenceInput<float> rounded = make_input<float>(graph, n);
+  exact.step = rounded.step = 3;
   const ReferenceResult<double> truth = reference_run(graph, exact);
   const ReferenceResult<double> evaluated = reference_run(graph, exact, Pass::evaluate);
-  const CudaRun run = run_on_gpu(graph, make_input<float>(graph, n), options);
+  const CudaRun run = run_on_gpu(graph, rounded, options);
 
   EXPECT_LT(distance(run.logits, evaluated.values[graph.logits().value]), within.values)
       << "logits in evaluation";
@@ -138,8 +140,11 @@ TEST_P(CudaKernels, RepeatThemselvesBitForBit) {
   }
 }
 
+const auto name_of_network = [](const auto& network) { return std::string(network.param.name); };
 INSTANTIATE_TEST_SUITE_P(Networks, CudaKernels, testing::ValuesIn(small_networks()),
-                         [](const auto& network) { return std::string(network.param.name); });
+                         name_of_network);
+INSTANTIATE_TEST_SUITE_P(Operators, CudaKernels, testing::ValuesIn(operator_networks()),
+                         name_of_network);
 
 std::vector<float> ramp(std::size_t count, float step) {
   std::vector<float> values(count);

@@ -85,7 +85,7 @@ float* floats(const DeviceMemory& memory) { return reinterpret_cast<float*>(memo
 
 // What one chunk keeps on the device.
 struct ChunkMemory {
-  std::int64_t n = 0;
+  std::int64_t first = 0, n = 0;
   DeviceMemory samples, labels;
   std::vector<DeviceMemory> values, gradients, stashes, partials;  // by node
 };
@@ -100,7 +100,9 @@ class DeviceNetwork {
         forms_(value_forms(graph, options.layout, options.precision)),
         backend_(graph, settings()),
         worker_(backend_, stream_.get()),
-        samples_(std::reduce(options.chunks.begin(), options.chunks.end())) {
+        samples_(std::reduce(options.chunks.begin(), options.chunks.end())),
+        seed_(input.seed),
+        step_(input.step) {
     for (const auto& values : input.parameters) {
       parameters_.push_back(uploaded(values.data(), values.size()));
       slots_.push_back(poisoned(values.size() * sizeof(float)));
@@ -131,9 +133,11 @@ class DeviceNetwork {
     return downloaded(whole_.values[graph_.logits().value], Dtype::f32);
   }
 
-  // Eagerly, and then again from a captured graph where the options say so.
+  // Eagerly, and then again from a captured graph where the options say so: it must follow the
+  // number of the step, so the first run has another.
   void train() {
     prepare();
+    worker_.follow(options_.captured ? step_ + 7 : step_);
     enqueue_step();
     stream_.wait();
     if (!options_.captured) return;
@@ -147,6 +151,7 @@ class DeviceNetwork {
     cudaGraphExec_t ready = nullptr;
     check(cudaStreamEndCapture(stream_.get(), &captured));
     check(cudaGraphInstantiate(&ready, captured, 0));
+    worker_.follow(step_);
     check(cudaGraphLaunch(ready, stream_.get()));
     stream_.wait();
     check(cudaGraphExecDestroy(ready));
@@ -191,6 +196,7 @@ class DeviceNetwork {
     const auto sample = static_cast<std::size_t>(graph_.node(graph_.input()).shape.elements());
     const auto from = static_cast<std::size_t>(first), count = static_cast<std::size_t>(n);
     ChunkMemory made;
+    made.first = first;
     made.n = n;
     made.samples = uploaded(input.images.data() + from * sample, count * sample);
     made.labels = uploaded(input.labels.data() + from, count);
@@ -285,6 +291,8 @@ class DeviceNetwork {
     o.samples = chunk.samples.data();
     o.labels = reinterpret_cast<const std::int32_t*>(chunk.labels.data());
     o.loss_scale = 1.0f / static_cast<float>(samples_);
+    o.seed = seed_;
+    o.first_sample = chunk.first;
     return o;
   }
 
@@ -309,6 +317,7 @@ class DeviceNetwork {
   cuda::Backend backend_;
   cuda::Worker worker_;
   std::int64_t samples_;
+  std::uint64_t seed_, step_;
   std::vector<DeviceMemory> parameters_, slots_, states_, packed_, statistics_;
   std::vector<ChunkMemory> chunks_;
   ChunkMemory whole_;

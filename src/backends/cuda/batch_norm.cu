@@ -156,7 +156,7 @@ struct Normalise {
     for (int v = 0; v < V; ++v) {
       float value = to_float(loaded.x.values[v]) * c.scale[v] + c.shift[v];
       if (residual) value += to_float(loaded.residual.values[v]);
-      out.values[v] = from_float<T>(relu ? fmaxf(value, 0.0f) : value);
+      out.values[v] = from_float<T>(relu ? rectified(value) : value);
     }
     store(y + at, out);
   }

@@ -1,6 +1,8 @@
 // Convolution through cuDNN, which takes any count of channels: where its fast kernels want whole
 // vectors it pads in its own workspace. Images come padded already, as that would be slow for them.
+// Depthwise convolutions, and what cuDNN does not take, go to kernels of our own.
 #include "backends/cuda/channels.cuh"
+#include "backends/cuda/conv_direct.h"
 #include "backends/cuda/conv_plan.h"
 #include "backends/cuda/fused.h"
 #include "backends/cuda/pack.h"
@@ -21,12 +23,13 @@ class Conv : public Kernel {
     const Shape& in = site.input(0).shape;
     const Shape& out = site.node.shape;
     const Window window = window_of(site.node, 1);
+    const std::int64_t groups = site.node.attributes.integer("groups", 1);
     problem_ = {.layout = site.layout(),
                 .precision = site.settings.precision,
                 .values = site.dtype(),
                 .weights = form_.dtype,
                 .n = site.n,
-                .inputs = form_.packed_inputs,
+                .inputs = groups == 1 ? form_.packed_inputs : in.channels(),
                 .height = in.height(),
                 .width = in.width(),
                 .outputs = out.channels(),
@@ -37,13 +40,22 @@ class Conv : public Kernel {
                 .stride_h = window.stride.height,
                 .stride_w = window.stride.width,
                 .pad_h = window.padding.height,
-                .pad_w = window.padding.width};
+                .pad_w = window.padding.width,
+                .pad_after_h = window.padding_after.height,
+                .pad_after_w = window.padding_after.width,
+                .dilation_h = window.dilation.height,
+                .dilation_w = window.dilation.width,
+                .groups = groups};
+    direct_ = direct(in.channels());
     forward_ = plan(ConvDirection::forward);
   }
 
   void prepare(Pass pass) override {
-    if (pass == Pass::evaluate || weight_gradient_) return;
+    if (pass == Pass::evaluate || backward_) return;
+    backward_ = true;
     weight_gradient_ = plan(ConvDirection::weight_gradient);
+    if (!weight_gradient_)
+      library_bytes_ = std::max(library_bytes_, direct_workspace_bytes(direct_, tools_.processors));
     if (input_gradient_mode_ != GradientMode::none)
       input_gradient_ = plan(ConvDirection::input_gradient);
   }
@@ -62,22 +74,47 @@ class Conv : public Kernel {
   }
 
  private:
+  DirectConv direct(std::int64_t inputs) const {
+    const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+    const ConvProblem& p = problem_;
+    return {.dtype = p.values,
+            .channels_last = p.layout == Layout::nhwc,
+            .n = narrow(p.n),
+            .inputs = narrow(inputs),
+            .height = narrow(p.height),
+            .width = narrow(p.width),
+            .stored_inputs = narrow(p.inputs),
+            .outputs = narrow(p.outputs),
+            .out_height = narrow(p.out_height),
+            .out_width = narrow(p.out_width),
+            .kernel_h = narrow(p.kernel_h),
+            .kernel_w = narrow(p.kernel_w),
+            .stride_h = narrow(p.stride_h),
+            .stride_w = narrow(p.stride_w),
+            .pad_h = narrow(p.pad_h),
+            .pad_w = narrow(p.pad_w),
+            .dilation_h = narrow(p.dilation_h),
+            .dilation_w = narrow(p.dilation_w),
+            .groups = narrow(p.groups)};
+  }
+
+  // Null where our own kernels are to run.
   const ConvPlan* plan(ConvDirection direction) {
+    if (direct_.depthwise()) return nullptr;
     ConvProblem problem = problem_;
     problem.direction = direction;
     problem.accumulate =
         direction == ConvDirection::input_gradient && input_gradient_mode_ == GradientMode::add;
     const ConvPlan* found = tools_.plans->find(problem);
-    if (!found)
-      throw LibraryError("cuDNN has no deterministic way to run it in " +
-                         std::string(precision_name(problem.precision)) + " and " +
-                         std::string(layout_name(problem.layout)));
-    library_bytes_ = std::max(library_bytes_, found->workspace_bytes());
+    if (found) library_bytes_ = std::max(library_bytes_, found->workspace_bytes());
     return found;
   }
 
   void forward(const Operands& o) const {
-    forward_->run(tools_.cudnn, o.inputs[0], weights(o), o.output, library());
+    if (forward_)
+      forward_->run(tools_.cudnn, o.inputs[0], weights(o), o.output, library());
+    else
+      direct_forward(tools_, direct_, o.inputs[0], weights(o), o.output);
     if (!bias_ && !relu_) return;
     finish_forward(tools_, {.values = o.output,
                             .dtype = problem_.values,
@@ -99,8 +136,13 @@ class Conv : public Kernel {
                               .count = values()});
       gradient = own_gradient();
     }
-    if (o.gradient_modes[0] != GradientMode::none)
-      input_gradient_->run(tools_.cudnn, o.input_gradients[0], weights(o), gradient, library());
+    if (o.gradient_modes[0] != GradientMode::none) {
+      if (input_gradient_)
+        input_gradient_->run(tools_.cudnn, o.input_gradients[0], weights(o), gradient, library());
+      else
+        direct_input_gradient(tools_, direct_, weights(o), gradient, o.input_gradients[0],
+                              o.gradient_modes[0] == GradientMode::add);
+    }
     weight_gradient(o, gradient);
     if (bias_) bias_gradient(o, gradient);
   }
@@ -108,10 +150,15 @@ class Conv : public Kernel {
   // cuDNN writes the gradient as the weights lie, and in bf16 only in bf16; chunks are summed in
   // fp32.
   void weight_gradient(const Operands& o, const void* gradient) const {
-    const bool direct = form_.plain() && !o.add_parameter_gradients;
-    void* target = direct ? static_cast<void*>(o.parameter_gradients[0]) : own_weights();
+    if (!weight_gradient_) {
+      direct_weight_gradient(tools_, direct_, o.inputs[0], gradient, o.parameter_gradients[0],
+                             o.add_parameter_gradients, library());
+      return;
+    }
+    const bool in_place = form_.plain() && !o.add_parameter_gradients;
+    void* target = in_place ? static_cast<void*>(o.parameter_gradients[0]) : own_weights();
     weight_gradient_->run(tools_.cudnn, o.inputs[0], target, gradient, library());
-    if (!direct)
+    if (!in_place)
       unpack_gradient(tools_, form_, own_weights(), o.parameter_gradients[0],
                       o.add_parameter_gradients);
   }
@@ -151,8 +198,10 @@ class Conv : public Kernel {
   GradientMode input_gradient_mode_;
   bool bias_, relu_;
   ConvProblem problem_;
+  DirectConv direct_;
   const ConvPlan *forward_ = nullptr, *input_gradient_ = nullptr, *weight_gradient_ = nullptr;
   std::size_t library_bytes_ = 0;
+  bool backward_ = false;  // is prepared
 };
 
 }  // namespace

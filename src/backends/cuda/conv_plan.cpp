@@ -36,14 +36,14 @@ Descriptor tensor(std::int64_t id, Dtype dtype, Layout layout,
 }
 
 Descriptor window(const ConvProblem& p) {
-  const std::array<std::int64_t, 2> padding{p.pad_h, p.pad_w}, stride{p.stride_h, p.stride_w},
-      dilation{1, 1};
+  const std::array<std::int64_t, 2> before{p.pad_h, p.pad_w}, after{p.pad_after_h, p.pad_after_w},
+      stride{p.stride_h, p.stride_w}, dilation{p.dilation_h, p.dilation_w};
   Descriptor made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
   made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-  made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding.data(), 2);
-  made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding.data(), 2);
+  made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, before.data(), 2);
+  made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, after.data(), 2);
   made.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, stride.data(), 2);
   made.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dilation.data(), 2);
   made.finalize();
@@ -90,11 +90,11 @@ std::shared_ptr<const ConvGraph> conv_graph(cudnnHandle_t cudnn, const ConvProbl
   const Names names = names_of(p.direction);
   ConvGraph made{
       tensor(tensor_ids[0], p.values, p.layout, {p.n, p.inputs, p.height, p.width}),
-      tensor(tensor_ids[1], p.weights, p.layout, {p.outputs, p.inputs, p.kernel_h, p.kernel_w}),
+      // How many groups there are, cuDNN sees from the channels that a filter has.
+      tensor(tensor_ids[1], p.weights, p.layout,
+             {p.outputs, p.inputs / p.groups, p.kernel_h, p.kernel_w}),
       tensor(tensor_ids[2], p.values, p.layout, {p.n, p.outputs, p.out_height, p.out_width}),
-      window(p),
-      Descriptor(names.operation),
-      Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)};
+      window(p), Descriptor(names.operation), Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)};
   made.operation.set(names.window, made.window);
   made.operation.set(names.input, made.input);
   made.operation.set(names.weights, made.weights);

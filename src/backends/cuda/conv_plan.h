@@ -26,7 +26,9 @@ struct ConvProblem {
   bool accumulate = false;  // the result is added to what is there
   std::int64_t n = 0, inputs = 0, height = 0, width = 0;
   std::int64_t outputs = 0, out_height = 0, out_width = 0;
-  std::int64_t kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
+  std::int64_t kernel_h = 0, kernel_w = 0, stride_h = 1, stride_w = 1;
+  std::int64_t pad_h = 0, pad_w = 0, pad_after_h = 0, pad_after_w = 0;
+  std::int64_t dilation_h = 1, dilation_w = 1, groups = 1;
 
   auto operator<=>(const ConvProblem&) const = default;
 };

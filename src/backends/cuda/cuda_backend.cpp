@@ -1,8 +1,11 @@
 #include "backends/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "backends/cuda/conv_plan.h"
+#include "backends/cuda/device_numbers.h"
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/pack.h"
 
@@ -34,16 +37,27 @@ MakeKernel kernel_for(std::string_view op) {
     std::string_view op;
     MakeKernel make;
   };
-  static constexpr std::array<Row, 10> rows{{{"add", make_add},
+  static constexpr std::array<Row, 21> rows{{{"adaptive_average_pool", make_adaptive_average_pool},
+                                             {"add", make_add},
+                                             {"average_pool", make_average_pool},
                                              {"batch_norm", make_batch_norm},
+                                             {"concat", make_concat},
                                              {"conv", make_conv},
                                              {"cross_entropy", make_cross_entropy},
                                              {"dense", make_dense},
+                                             {"dropout", make_dropout},
                                              {"flatten", make_flatten},
+                                             {"gelu", make_activation},
                                              {"global_average_pool", make_global_average_pool},
                                              {"input", make_input},
+                                             {"layer_norm", make_layer_norm},
+                                             {"leaky_relu", make_activation},
+                                             {"local_response_norm", make_local_response_norm},
                                              {"max_pool", make_max_pool},
-                                             {"relu", make_relu}}};
+                                             {"relu", make_activation},
+                                             {"relu6", make_activation},
+                                             {"sigmoid", make_activation},
+                                             {"tanh", make_activation}}};
   for (const Row& row : rows)
     if (row.op == op) return row.make;
   throw Error("the CUDA backend has no kernel for '" + std::string(op) + "'");
@@ -98,7 +112,11 @@ struct Worker::Impl {
   Impl(const Backend& shared, Stream stream)
       : backend(shared), plans(cudnn.get()), kernels(shared.graph_.nodes().size()) {
     check(cudnnSetStream(cudnn.get(), stream));
-    tools = {stream, cudnn.get(), cublas.get(), processors(), &plans, nullptr};
+    tools = {stream, cudnn.get(), cublas.get(), processors(), &plans, nullptr, nullptr};
+    const auto draws = [](const Node& node) { return node.op->name == "dropout"; };
+    if (!std::ranges::any_of(shared.graph_.nodes(), draws)) return;
+    step.emplace(stream, sizeof(std::uint64_t), "a step's number");
+    tools.step = reinterpret_cast<const std::uint64_t*>(step->data());
   }
 
   Kernel& kernel(const Node& node, std::int64_t n) {
@@ -129,6 +147,7 @@ struct Worker::Impl {
   DeviceMemory workspace;
   std::vector<DeviceMemory> retired;
   bool workspace_used = false;
+  std::optional<DeviceNumbers> step;  // where some operator reads it
   Tools tools;
   std::vector<std::vector<std::pair<std::int64_t, std::unique_ptr<Kernel>>>> kernels;  // by node
 };
@@ -137,6 +156,10 @@ Worker::Worker(const Backend& backend, Stream stream)
     : impl_(std::make_unique<Impl>(backend, stream)) {}
 
 Worker::~Worker() = default;
+
+void Worker::follow(std::uint64_t step) {
+  if (impl_->step) impl_->step->set(&step);
+}
 
 void Worker::prepare(const Node& node, std::int64_t n, Pass pass) {
   if (n == 0) return;

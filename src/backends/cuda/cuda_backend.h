@@ -65,6 +65,10 @@ class Worker {
   Worker(const Backend& backend, Stream stream);
   ~Worker();
 
+  // What dropout draws by, of all runs and replays from now on: Operands::step is not looked at, as
+  // a captured graph could not follow it. Not part of a capture.
+  void follow(std::uint64_t step);
+
   // Chooses algorithms for `n` samples and makes room for them. Once every node is prepared for
   // every chunk size, run() allocates nothing. Captured graphs stay valid when more is prepared.
   void prepare(const Node& node, std::int64_t n, Pass pass = Pass::train);

@@ -16,7 +16,7 @@ struct Finish {
     for (int v = 0; v < V; ++v) {
       float value = to_float(pack.values[v]);
       if (bias) value += bias[(first + v) / pixels % channels];
-      pack.values[v] = from_float<T>(relu ? fmaxf(value, 0.0f) : value);
+      pack.values[v] = from_float<T>(relu ? rectified(value) : value);
     }
     store(values + first, pack);
   }

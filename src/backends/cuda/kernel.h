@@ -18,9 +18,10 @@ struct Tools {
   cudaStream_t stream = nullptr;
   cudnnHandle_t cudnn = nullptr;
   cublasLtHandle_t cublas = nullptr;
-  int processors = 1;              // multiprocessors of the device
-  ConvPlans* plans = nullptr;      // shared by convolutions of one shape
-  std::byte* workspace = nullptr;  // at least what the kernel that runs has asked for
+  int processors = 1;                   // multiprocessors of the device
+  ConvPlans* plans = nullptr;           // shared by convolutions of one shape
+  std::byte* workspace = nullptr;       // at least what the kernel that runs has asked for
+  const std::uint64_t* step = nullptr;  // on the device: micro-batches done before this one
 };
 
 class Kernel {
@@ -56,15 +57,21 @@ using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);
 // One row per operator this backend runs; each is defined in the operator's own file.
 MakeKernel kernel_for(std::string_view op);
 
+std::unique_ptr<Kernel> make_activation(const Site&);
+std::unique_ptr<Kernel> make_adaptive_average_pool(const Site&);
 std::unique_ptr<Kernel> make_add(const Site&);
+std::unique_ptr<Kernel> make_average_pool(const Site&);
 std::unique_ptr<Kernel> make_batch_norm(const Site&);
+std::unique_ptr<Kernel> make_concat(const Site&);
 std::unique_ptr<Kernel> make_conv(const Site&);
 std::unique_ptr<Kernel> make_cross_entropy(const Site&);
 std::unique_ptr<Kernel> make_dense(const Site&);
+std::unique_ptr<Kernel> make_dropout(const Site&);
 std::unique_ptr<Kernel> make_flatten(const Site&);
 std::unique_ptr<Kernel> make_global_average_pool(const Site&);
 std::unique_ptr<Kernel> make_input(const Site&);
+std::unique_ptr<Kernel> make_layer_norm(const Site&);
+std::unique_ptr<Kernel> make_local_response_norm(const Site&);
 std::unique_ptr<Kernel> make_max_pool(const Site&);
-std::unique_ptr<Kernel> make_relu(const Site&);
 
 }  // namespace regatta::cuda

@@ -9,7 +9,7 @@ namespace {
 
 struct Geometry {
   int height, width, out_height, out_width, channels;
-  int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+  int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
 };
 
 // V channels of one pixel.
@@ -38,19 +38,22 @@ struct Pool {
     Pack<Tap, V> winner{};
     bool first = true;
     for (int r = 0; r < g.kernel_h; ++r) {
-      const int y = at.row * g.stride_h - g.pad_h + r;
+      const int y = at.row * g.stride_h - g.pad_h + r * g.dilation_h;
       if (y < 0 || y >= g.height) continue;
       for (int s = 0; s < g.kernel_w; ++s) {
-        const int x = at.column * g.stride_w - g.pad_w + s;
+        const int x = at.column * g.stride_w - g.pad_w + s * g.dilation_w;
         if (x < 0 || x >= g.width) continue;
         const auto seen =
             load<V>(input + ((at.sample * g.height + y) * g.width + x) * g.channels + at.channel);
         const auto tap = static_cast<Tap>(r * g.kernel_w + s);
-        for (int v = 0; v < V; ++v)
-          if (first || to_float(seen.values[v]) > to_float(best.values[v])) {
+        // A NaN wins over all, as in the reference.
+        for (int v = 0; v < V; ++v) {
+          const float value = to_float(seen.values[v]);
+          if (first || value > to_float(best.values[v]) || isnan(value)) {
             best.values[v] = seen.values[v];
             winner.values[v] = tap;
           }
+        }
         first = false;
       }
     }
@@ -73,15 +76,23 @@ struct PoolGradient {
       const auto before = load<V>(target + i * V);
       for (int v = 0; v < V; ++v) sums[v] = to_float(before.values[v]);
     }
-    // The windows that see this pixel: row * stride - pad <= y < row * stride - pad + kernel.
+    // The windows that span this pixel: row * stride - pad <= y < row * stride - pad + span.
+    const int span_h = (g.kernel_h - 1) * g.dilation_h + 1;
+    const int span_w = (g.kernel_w - 1) * g.dilation_w + 1;
     const int y = at.row + g.pad_h, x = at.column + g.pad_w;
-    const int first_row = y < g.kernel_h ? 0 : (y - g.kernel_h) / g.stride_h + 1;
-    const int first_column = x < g.kernel_w ? 0 : (x - g.kernel_w) / g.stride_w + 1;
+    const int first_row = y < span_h ? 0 : (y - span_h) / g.stride_h + 1;
+    const int first_column = x < span_w ? 0 : (x - span_w) / g.stride_w + 1;
     const int last_row = min(y / g.stride_h, g.out_height - 1);
     const int last_column = min(x / g.stride_w, g.out_width - 1);
     for (int row = first_row; row <= last_row; ++row)
       for (int column = first_column; column <= last_column; ++column) {
-        const int tap = (y - row * g.stride_h) * g.kernel_w + (x - column * g.stride_w);
+        int r = y - row * g.stride_h, s = x - column * g.stride_w;
+        if (g.dilation_h > 1 || g.dilation_w > 1) {
+          if (r % g.dilation_h != 0 || s % g.dilation_w != 0) continue;
+          r /= g.dilation_h;
+          s /= g.dilation_w;
+        }
+        const int tap = r * g.kernel_w + s;
         const std::int64_t from =
             ((at.sample * g.out_height + row) * g.out_width + column) * g.channels + at.channel;
         const auto winner = load<V>(winners + from);
@@ -114,7 +125,9 @@ class MaxPool : public Kernel {
                  narrow(window.stride.height),
                  narrow(window.stride.width),
                  narrow(window.padding.height),
-                 narrow(window.padding.width)};
+                 narrow(window.padding.width),
+                 narrow(window.dilation.height),
+                 narrow(window.dilation.width)};
     byte_taps_ = site.node.op->stash_bytes(site.node, 1) == 1;
   }
 

@@ -69,13 +69,19 @@ WeightForm weight_form(const Graph& graph, const Node& node, Layout layout, Prec
   const bool conv = node.op->name == "conv";
   if (!conv && node.op->name != "dense") return {};
   const Shape& shape = graph.parameter(node.parameters[0]).shape;
-  const bool of_images = conv && layout == Layout::nhwc && node.inputs[0] == graph.input();
+  const std::int64_t groups = conv ? node.attributes.integer("groups", 1) : 1;
+  const bool of_images =
+      conv && groups == 1 && layout == Layout::nhwc && node.inputs[0] == graph.input();
+  // A depthwise weight has one filter per channel: seen as one output of all channels, its channels
+  // too come last.
+  const bool depthwise = groups > 1 && groups == shape[0] && shape[1] == 1;
+  const std::int64_t inputs = depthwise ? shape[0] : shape[1];
   return {.dtype = precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32,
           .channels_last = conv && layout == Layout::nhwc,
-          .outputs = shape[0],
-          .inputs = shape[1],
+          .outputs = depthwise ? 1 : shape[0],
+          .inputs = inputs,
           .taps = conv ? shape[2] * shape[3] : 1,
-          .packed_inputs = of_images ? input_channels(graph, layout, precision) : shape[1]};
+          .packed_inputs = of_images ? input_channels(graph, layout, precision) : inputs};
 }
 
 std::size_t packed_bytes(const Graph& graph, const Node& node, Layout layout, Precision precision) {

@@ -36,6 +36,9 @@ __device__ void store(T* to, const Pack<T, V>& pack) {
 __device__ inline float to_float(float value) { return value; }
 __device__ inline float to_float(bf16 value) { return __bfloat162float(value); }
 
+// max(value, 0), but a NaN stays one, so that a loss that has become one shows it.
+__device__ inline float rectified(float value) { return value < 0 ? 0.0f : value; }
+
 template <class T>
 __device__ T from_float(float value) {
   if constexpr (sizeof(T) == 2)
