@@ -12,6 +12,7 @@ namespace {
 // What the CPU's padded channel blocks make worth a look besides.
 std::vector<SmallNetwork> networks() {
   std::vector<SmallNetwork> all = small_networks();
+  for (const SmallNetwork& network : more_small_networks()) all.push_back(network);
   const std::vector<SmallNetwork> more{
       {"conv_padded",
        {3, 9, 7},

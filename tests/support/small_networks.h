@@ -26,4 +26,8 @@ NodeId head(NetBuilder& net, NodeId x);
 
 std::vector<SmallNetwork> small_networks();
 
+// The same for groups, dilation, uneven padding, activations, averages, concatenation, dropout and
+// the norms of one sample.
+std::vector<SmallNetwork> more_small_networks();
+
 }  // namespace regatta

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/placement.h"
 #include "base/error.h"
+#include "ops/window.h"
 
 namespace regatta::cpu {
 namespace {
@@ -18,27 +20,63 @@ std::int64_t whole_blocks(std::int64_t channels, Layout layout) {
   return (channels + block - 1) / block * block;
 }
 
+// How a convolution is put to oneDNN, whose fast kernels want whole blocks of channels.
+enum class ConvForm {
+  // Values are padded with zeros to whole blocks anyway, so the library is simply told the padded
+  // counts, and weights are padded to match. The same for depthwise convolutions, whose padded
+  // channels are groups of their own.
+  padded,
+  depthwise,
+  // Groups of whole blocks: the counts as they are.
+  grouped,
+  // Other groups: values go through plain planes, which the library takes in any count.
+  planes,
+};
+
+ConvForm form_of(const Site& site) {
+  const std::int64_t groups = site.node.attributes.integer("groups", 1);
+  const std::int64_t inputs = site.input(0).shape.channels(), outputs = site.node.shape.channels();
+  const std::int64_t block = channel_block(site.layout());
+  if (groups == 1) return ConvForm::padded;
+  if (groups == inputs && groups == outputs) return ConvForm::depthwise;
+  const bool whole = inputs / groups % block == 0 && outputs / groups % block == 0;
+  return whole ? ConvForm::grouped : ConvForm::planes;
+}
+
 // The geometry of a convolution in oneDNN's words.
 struct Geometry {
   explicit Geometry(const Site& site)
-      : bias(site.node.parameters.size() > 1), relu(site.node.attributes.flag("relu")) {
+      : form(form_of(site)),
+        bias(site.node.parameters.size() > 1),
+        relu(site.node.attributes.flag("relu")) {
     const Shape& in = site.input(0).shape;
     const Shape& out = site.node.shape;
-    const Shape& weight = site.graph.parameter(site.node.parameters[0]).shape;
-    const auto [stride_h, stride_w] = site.node.attributes.pair("stride", 1);
-    const auto [pad_h, pad_w] = site.node.attributes.pair("padding", 0);
-    const std::int64_t inputs = whole_blocks(in.channels(), site.input_layout(0));
-    const std::int64_t outputs = whole_blocks(out.channels(), site.layout());
+    const Window window = window_of(site.node, 1);
+    const bool planes = form == ConvForm::planes;
+    const Layout from = planes ? Layout::nchw : site.input_layout(0);
+    const Layout to = planes ? Layout::nchw : site.layout();
+    const std::int64_t inputs = whole_blocks(in.channels(), from);
+    const std::int64_t outputs = whole_blocks(out.channels(), to);
     source = Descriptor({site.n, inputs, in.height(), in.width()}, memory::data_type::f32,
-                        data_tag(site.input_layout(0)));
+                        data_tag(from));
     target = Descriptor({site.n, outputs, out.height(), out.width()}, memory::data_type::f32,
-                        data_tag(site.layout()));
-    weights = {outputs, inputs, weight[2], weight[3]};
-    strides = {stride_h, stride_w};
-    before = {pad_h, pad_w};
+                        data_tag(to));
+    weights = {outputs, inputs, window.kernel.height, window.kernel.width};
+    if (form != ConvForm::padded) {
+      // Channels that only pad are groups too, where each channel is one.
+      const std::int64_t groups =
+          form == ConvForm::depthwise ? outputs : site.node.attributes.integer("groups", 1);
+      weights = {groups, outputs / groups, inputs / groups, window.kernel.height,
+                 window.kernel.width};
+    }
+    strides = {window.stride.height, window.stride.width};
+    dilates = {window.dilation.height - 1, window.dilation.width - 1};
+    before = {window.padding.height, window.padding.width};
     // What oneDNN's kernels see beyond the lower right edge: just enough for the last window.
-    after = {(out.height() - 1) * stride_h + weight[2] - in.height() - pad_h,
-             (out.width() - 1) * stride_w + weight[3] - in.width() - pad_w};
+    after = {(out.height() - 1) * window.stride.height + window.span().height - in.height() -
+                 window.padding.height,
+             (out.width() - 1) * window.stride.width + window.span().width - in.width() -
+                 window.padding.width};
     bias_desc =
         bias ? Descriptor({outputs}, memory::data_type::f32, memory::format_tag::x) : Descriptor();
   }
@@ -53,16 +91,17 @@ struct Geometry {
     const auto training = dnnl::prop_kind::forward_training;
     if (bias)
       return describe<dnnl::convolution_forward>(attr, training, direct, source, weights_desc,
-                                                 bias_desc, target, strides, before, after);
+                                                 bias_desc, target, strides, dilates, before,
+                                                 after);
     return describe<dnnl::convolution_forward>(attr, training, direct, source, weights_desc, target,
-                                               strides, before, after);
+                                               strides, dilates, before, after);
   }
 
   dnnl::convolution_backward_data::primitive_desc backward_data(
       const Descriptor& weights_desc) const {
     return describe_backward<dnnl::convolution_backward_data>(user_scratchpad(), plain_forward(),
                                                               direct, source, weights_desc, target,
-                                                              strides, before, after);
+                                                              strides, dilates, before, after);
   }
 
   dnnl::convolution_backward_weights::primitive_desc backward_weights(
@@ -70,10 +109,10 @@ struct Geometry {
     if (bias)
       return describe_backward<dnnl::convolution_backward_weights>(
           user_scratchpad(), plain_forward(), direct, source, weights_desc, bias_desc, target,
-          strides, before, after);
-    return describe_backward<dnnl::convolution_backward_weights>(user_scratchpad(), plain_forward(),
-                                                                 direct, source, weights_desc,
-                                                                 target, strides, before, after);
+          strides, dilates, before, after);
+    return describe_backward<dnnl::convolution_backward_weights>(
+        user_scratchpad(), plain_forward(), direct, source, weights_desc, target, strides, dilates,
+        before, after);
   }
 
   // Backward descriptors want a hint that has no relu in it.
@@ -87,11 +126,13 @@ struct Geometry {
     return Descriptor(weights, memory::data_type::f32, memory::format_tag::any);
   }
   Descriptor plain() const {
-    return Descriptor(weights, memory::data_type::f32, memory::format_tag::oihw);
+    return Descriptor(weights, memory::data_type::f32,
+                      weights.size() == 5 ? memory::format_tag::goihw : memory::format_tag::oihw);
   }
 
+  ConvForm form;
   Descriptor source, target, bias_desc;
-  memory::dims weights, strides, before, after;
+  memory::dims weights, strides, dilates, before, after;
   bool bias, relu;
 };
 
@@ -115,7 +156,9 @@ class Conv : public Kernel {
   explicit Conv(const Site& site)
       : formats_(*site.conv_formats),
         geometry_(site),
-        target_elements_(static_cast<std::size_t>(site.elements() * site.n)) {
+        n_(site.n),
+        source_place_(site.input(0).shape, site.input_layout(0)),
+        target_place_(site.node.shape, site.layout()) {
     const auto described = geometry_.forward(formats_.forward);
     forward_ = Launch(dnnl::convolution_forward(described));
     forward_.argument(DNNL_ARG_SRC, geometry_.source);
@@ -127,23 +170,32 @@ class Conv : public Kernel {
   }
 
   std::size_t scratch_bytes() const override {
-    // Side by side: the gradient behind the relu, an input gradient to be added, the gradients of
-    // weights (as the library leaves them, then plain) and bias, the library's own.
-    return masked_bytes() + input_gradient_bytes() + weights_bytes() + plain_bytes() +
-           bias_bytes() + aligned(library_scratch_);
+    // Side by side: input and output (or its gradient) as planes, the gradient behind the relu, an
+    // input gradient to be added or to come from planes, the gradients of weights (as the library
+    // leaves them, then plain) and bias, the library's own.
+    return source_planes_bytes() + target_planes_bytes() + masked_bytes() + input_gradient_bytes() +
+           weights_bytes() + plain_bytes() + bias_bytes() + aligned(library_scratch_);
   }
 
   void run(Work work, const Operands& operands, std::byte* scratch) override {
-    if (work == Work::forward) {
-      std::byte* library = scratch;
-      if (geometry_.bias)
-        forward_({operands.inputs[0], operands.packed, operands.output, library,
-                  operands.packed + formats_.bias_offset});
-      else
-        forward_({operands.inputs[0], operands.packed, operands.output, library});
-    } else {
-      backward(operands, scratch);
+    auto* source_planes = reinterpret_cast<float*>(scratch);
+    auto* target_planes = reinterpret_cast<float*>(scratch + source_planes_bytes());
+    std::byte* rest = scratch + source_planes_bytes() + target_planes_bytes();
+    const float* source = operands.inputs[0];
+    if (planes()) {
+      to_planes(source_place_, n_, source, source_planes);
+      source = source_planes;
     }
+    if (work != Work::forward) {
+      backward(operands, source, target_planes, rest);
+      return;
+    }
+    float* target = planes() ? target_planes : operands.output;
+    if (geometry_.bias)
+      forward_({source, operands.packed, target, rest, operands.packed + formats_.bias_offset});
+    else
+      forward_({source, operands.packed, target, rest});
+    if (planes()) from_planes(target_place_, n_, target, operands.output, GradientMode::write);
   }
 
   // Backward primitives are made when a first backward asks, so that evaluation never pays for
@@ -173,7 +225,10 @@ class Conv : public Kernel {
   }
 
  private:
-  void backward(const Operands& operands, std::byte* scratch) {
+  bool planes() const { return geometry_.form == ConvForm::planes; }
+
+  void backward(const Operands& operands, const float* source, float* target_planes,
+                std::byte* scratch) {
     std::byte* masked = scratch;
     std::byte* input_gradient = masked + masked_bytes();
     std::byte* weights_gradient = input_gradient + input_gradient_bytes();
@@ -183,21 +238,29 @@ class Conv : public Kernel {
 
     const float* gradient = operands.output_gradient;
     if (geometry_.relu) {
-      mask_by_sign(operands.output, gradient, reinterpret_cast<float*>(masked), target_elements_);
+      mask_by_sign(operands.output, gradient, reinterpret_cast<float*>(masked), target_elements());
       gradient = reinterpret_cast<float*>(masked);
     }
-    if (operands.gradient_modes[0] == GradientMode::write) {
-      backward_data_({gradient, operands.packed + formats_.backward_offset,
-                      operands.input_gradients[0], library});
-    } else if (operands.gradient_modes[0] == GradientMode::add) {
-      auto* own = reinterpret_cast<float*>(input_gradient);
-      backward_data_({gradient, operands.packed + formats_.backward_offset, own, library});
-      add_to(operands.input_gradients[0], own, input_gradient_bytes() / sizeof(float));
+    if (planes()) {
+      to_planes(target_place_, n_, gradient, target_planes);
+      gradient = target_planes;
+    }
+    const std::byte* weights = operands.packed + formats_.backward_offset;
+    const GradientMode mode = operands.gradient_modes[0];
+    auto* own = reinterpret_cast<float*>(input_gradient);
+    if (mode == GradientMode::write && !planes()) {
+      backward_data_({gradient, weights, operands.input_gradients[0], library});
+    } else if (mode != GradientMode::none) {
+      backward_data_({gradient, weights, own, library});
+      if (planes())
+        from_planes(source_place_, n_, own, operands.input_gradients[0], mode);
+      else
+        add_to(operands.input_gradients[0], own, input_gradient_bytes() / sizeof(float));
     }
     if (geometry_.bias)
-      backward_weights_({operands.inputs[0], gradient, weights_gradient, library, bias});
+      backward_weights_({source, gradient, weights_gradient, library, bias});
     else
-      backward_weights_({operands.inputs[0], gradient, weights_gradient, library});
+      backward_weights_({source, gradient, weights_gradient, library});
 
     const bool add = operands.add_parameter_gradients;
     if (formats_.padded()) {
@@ -228,8 +291,17 @@ class Conv : public Kernel {
     }
   }
 
+  std::size_t target_elements() const {
+    return static_cast<std::size_t>(n_ * target_place_.size());
+  }
+  std::size_t source_planes_bytes() const {
+    return planes() ? aligned(geometry_.source.get_size()) : 0;
+  }
+  std::size_t target_planes_bytes() const {
+    return planes() ? aligned(geometry_.target.get_size()) : 0;
+  }
   std::size_t masked_bytes() const {
-    return geometry_.relu ? aligned(target_elements_ * sizeof(float)) : 0;
+    return geometry_.relu ? aligned(target_elements() * sizeof(float)) : 0;
   }
   std::size_t input_gradient_bytes() const {
     return formats_.wants_input_gradient ? aligned(geometry_.source.get_size()) : 0;
@@ -244,7 +316,8 @@ class Conv : public Kernel {
 
   const ConvFormats& formats_;
   Geometry geometry_;
-  std::size_t target_elements_;
+  std::int64_t n_;
+  Placement source_place_, target_place_;
   std::size_t library_scratch_ = 0;
   Launch forward_, backward_data_, backward_weights_, write_weights_, add_weights_;
 };
@@ -258,8 +331,9 @@ ConvFormats::ConvFormats(const Site& site)
   outputs = stored[0];
   inputs = stored[1];
   pixels = stored[2] * stored[3];
-  padded_outputs = geometry.weights[0];
-  padded_inputs = geometry.weights[1];
+  const bool grouped = geometry.form != ConvForm::padded;
+  padded_outputs = grouped ? geometry.weights[0] * geometry.weights[1] : geometry.weights[0];
+  padded_inputs = grouped ? geometry.weights[2] : geometry.weights[1];
   bias = geometry.bias;
   plain = geometry.plain();
   forward = geometry.forward(geometry.any()).weights_desc();

@@ -13,7 +13,8 @@ class ConvFormats {
   // Lets oneDNN choose for `site.n` samples; other chunk sizes follow.
   explicit ConvFormats(const Site& site);
 
-  // Weights as stored are outputs x inputs x pixels; the library sees the padded counts.
+  // Weights as stored are outputs x inputs x pixels, where a filter has the inputs of its group;
+  // the library sees the padded counts.
   std::int64_t outputs = 0, inputs = 0, pixels = 0, padded_outputs = 0, padded_inputs = 0;
   bool padded() const { return outputs != padded_outputs || inputs != padded_inputs; }
 

@@ -4,7 +4,6 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <new>
 
@@ -18,16 +17,29 @@ MakeKernel kernel_for(std::string_view op) {
     std::string_view op;
     MakeKernel make;
   };
-  static constexpr std::array<Row, 10> rows{{{"add", make_add},
-                                             {"batch_norm", make_batch_norm},
-                                             {"conv", make_conv},
-                                             {"cross_entropy", make_cross_entropy},
-                                             {"dense", make_dense},
-                                             {"flatten", make_flatten},
-                                             {"global_average_pool", make_global_average_pool},
-                                             {"input", make_input},
-                                             {"max_pool", make_max_pool},
-                                             {"relu", make_relu}}};
+  static constexpr Row rows[] = {
+      {"adaptive_average_pool", make_adaptive_average_pool},
+      {"add", make_add},
+      {"average_pool", make_average_pool},
+      {"batch_norm", make_batch_norm},
+      {"concat", make_concat},
+      {"conv", make_conv},
+      {"cross_entropy", make_cross_entropy},
+      {"dense", make_dense},
+      {"dropout", make_dropout},
+      {"flatten", make_flatten},
+      {"gelu", make_gelu},
+      {"global_average_pool", make_global_average_pool},
+      {"input", make_input},
+      {"layer_norm", make_layer_norm},
+      {"leaky_relu", make_leaky_relu},
+      {"local_response_norm", make_local_response_norm},
+      {"max_pool", make_max_pool},
+      {"relu", make_relu},
+      {"relu6", make_relu6},
+      {"sigmoid", make_sigmoid},
+      {"tanh", make_tanh},
+  };
   for (const Row& row : rows)
     if (row.op == op) return row.make;
   throw Error("the CPU backend has no kernel for '" + std::string(op) + "'");

@@ -41,15 +41,26 @@ using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);
 // One row per operator this backend runs; each is defined in the operator's own file.
 MakeKernel kernel_for(std::string_view op);
 
+std::unique_ptr<Kernel> make_adaptive_average_pool(const Site&);
 std::unique_ptr<Kernel> make_add(const Site&);
+std::unique_ptr<Kernel> make_average_pool(const Site&);
 std::unique_ptr<Kernel> make_batch_norm(const Site&);
+std::unique_ptr<Kernel> make_concat(const Site&);
 std::unique_ptr<Kernel> make_conv(const Site&);
 std::unique_ptr<Kernel> make_cross_entropy(const Site&);
 std::unique_ptr<Kernel> make_dense(const Site&);
+std::unique_ptr<Kernel> make_dropout(const Site&);
 std::unique_ptr<Kernel> make_flatten(const Site&);
+std::unique_ptr<Kernel> make_gelu(const Site&);
 std::unique_ptr<Kernel> make_global_average_pool(const Site&);
 std::unique_ptr<Kernel> make_input(const Site&);
+std::unique_ptr<Kernel> make_layer_norm(const Site&);
+std::unique_ptr<Kernel> make_leaky_relu(const Site&);
+std::unique_ptr<Kernel> make_local_response_norm(const Site&);
 std::unique_ptr<Kernel> make_max_pool(const Site&);
 std::unique_ptr<Kernel> make_relu(const Site&);
+std::unique_ptr<Kernel> make_relu6(const Site&);
+std::unique_ptr<Kernel> make_sigmoid(const Site&);
+std::unique_ptr<Kernel> make_tanh(const Site&);
 
 }  // namespace regatta::cpu

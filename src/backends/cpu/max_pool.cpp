@@ -3,6 +3,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
 #include "base/error.h"
+#include "ops/window.h"
 
 namespace regatta::cpu {
 namespace {
@@ -14,20 +15,20 @@ class MaxPool : public Kernel {
   explicit MaxPool(const Site& site) {
     const Shape& in = site.input(0).shape;
     const Shape& out = site.node.shape;
-    const auto [kernel_h, kernel_w] = site.node.attributes.pair("kernel", 1);
-    const bool strided = site.node.attributes.has("stride");
-    const auto [stride_h, stride_w] = site.node.attributes.pair(strided ? "stride" : "kernel", 1);
-    const auto [pad_h, pad_w] = site.node.attributes.pair("padding", 0);
+    const Window w = window_of(site.node, 0);
     // Channels that only pad are pooled like the others: zeros stay zeros.
     const std::int64_t channels = site.elements() / (out.height() * out.width());
     const memory::desc source({site.n, channels, in.height(), in.width()}, memory::data_type::f32,
                               data_tag(site.input_layout(0)));
     const memory::desc target({site.n, channels, out.height(), out.width()}, memory::data_type::f32,
                               data_tag(site.layout()));
-    const memory::dims strides{stride_h, stride_w}, kernel{kernel_h, kernel_w}, dilation{0, 0},
-        before{pad_h, pad_w},
-        after{(out.height() - 1) * stride_h + kernel_h - in.height() - pad_h,
-              (out.width() - 1) * stride_w + kernel_w - in.width() - pad_w};
+    const memory::dims strides{w.stride.height, w.stride.width},
+        kernel{w.kernel.height, w.kernel.width},
+        dilation{w.dilation.height - 1, w.dilation.width - 1},
+        before{w.padding.height, w.padding.width},
+        after{
+            (out.height() - 1) * w.stride.height + w.span().height - in.height() - w.padding.height,
+            (out.width() - 1) * w.stride.width + w.span().width - in.width() - w.padding.width};
     const auto forward = describe<PoolForward>(user_scratchpad(), dnnl::prop_kind::forward_training,
                                                dnnl::algorithm::pooling_max, source, target,
                                                strides, kernel, dilation, before, after);

@@ -3,23 +3,11 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
 namespace {
-
-// Where channel c of pixel p lies in one sample.
-struct Placement {
-  Placement(const Shape& shape, Layout layout)
-      : channels(shape.channels()),
-        pixels(shape.height() * shape.width()),
-        block(shape.rank() == 3 ? channel_block(layout) : 1),
-        padded((channels + block - 1) / block * block) {}
-  std::int64_t base(std::int64_t channel) const {
-    return channel / block * block * pixels + channel % block;
-  }
-  std::int64_t channels, pixels, block, padded;
-};
 
 template <class Stored>
 REGATTA_INLINE void convert(const Stored* source, float* target, std::int64_t pixels,
@@ -83,25 +71,10 @@ class Flatten : public Kernel {
       : n_(site.n), place_(site.input(0).shape, site.input_layout(0)) {}
 
   void run(Work work, const Operands& o, std::byte*) override {
-    const std::int64_t plain = place_.channels * place_.pixels;
-    const std::int64_t placed = place_.padded * place_.pixels;
-    const GradientMode mode = o.gradient_modes[0];
-    if (work != Work::forward && mode == GradientMode::none) return;
-    if (work != Work::forward && mode == GradientMode::write && placed != plain)
-      std::memset(o.input_gradients[0], 0, sizeof(float) * std::size_t(placed * n_));
-    for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t c = 0; c < place_.channels; ++c) {
-        const std::int64_t at = i * placed + place_.base(c);
-        const std::int64_t flat = i * plain + c * place_.pixels;
-        for (std::int64_t p = 0; p < place_.pixels; ++p) {
-          if (work == Work::forward)
-            o.output[flat + p] = o.inputs[0][at + p * place_.block];
-          else if (mode == GradientMode::write)
-            o.input_gradients[0][at + p * place_.block] = o.output_gradient[flat + p];
-          else
-            o.input_gradients[0][at + p * place_.block] += o.output_gradient[flat + p];
-        }
-      }
+    if (work == Work::forward)
+      to_planes(place_, n_, o.inputs[0], o.output);
+    else
+      from_planes(place_, n_, o.output_gradient, o.input_gradients[0], o.gradient_modes[0]);
   }
 
  private:
