@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "models/models.h"
+#include "parity/operator_networks.h"
 
 namespace regatta {
 namespace {
@@ -107,7 +108,10 @@ Fixture Fixture::load(std::string_view model) {
   return fixture;
 }
 
-Graph Fixture::graph() const { return build_model(model_, {.input = input_, .classes = classes_}); }
+Graph Fixture::graph() const {
+  if (auto own = operator_network(model_, input_, classes_)) return *std::move(own);
+  return build_model(model_, {.input = input_, .classes = classes_});
+}
 
 Failures Fixture::compare_losses(std::span<const double> losses, const Yardstick& by) const {
   Failures failures;
