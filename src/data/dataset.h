@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "data/augment.h"
 
 namespace regatta {
 
@@ -28,6 +30,20 @@ struct DatasetInfo {
   // The spec names no test samples of its own: both splits are the same samples, and an accuracy on
   // them is not a test.
   bool splits_coincide = false;
+  std::vector<std::string> class_names = {};  // by label; empty if the data does not tell
+  std::int64_t bytes = 0;                // as stored; 0 for data that is made up
+};
+
+// A sample's turn in training: which one, and the number its random changes are drawn from.
+struct Visit {
+  std::int64_t index = 0;
+  std::uint64_t draw = 0;
+};
+
+// Samples that could not be read and were replaced.
+struct SkippedSamples {
+  std::int64_t count = 0;          // different ones, since the data was opened
+  std::vector<std::string> first;  // what and why, of those with the lowest indices
 };
 
 // Immutable and safe to read from many threads at once.
@@ -40,6 +56,16 @@ class Dataset {
   virtual void read(std::span<const std::int64_t> indices, std::byte* samples,
                     std::int32_t* labels) const = 0;
 
+  // The same for training: with the augmentation the data was opened with, if any.
+  virtual void read(std::span<const Visit> visits, std::byte* samples, std::int32_t* labels) const;
+
+  // The order in which an epoch visits all samples: epoch_order, unless the way the data is stored
+  // makes another one much faster.
+  virtual std::vector<std::int64_t> order(std::uint64_t seed, std::int64_t epoch,
+                                          bool shuffle) const;
+
+  virtual SkippedSamples skipped() const { return {}; }
+
  protected:
   void require_index(std::int64_t index) const;  // throws Error unless it is in [0, count)
 
@@ -50,8 +76,22 @@ class Dataset {
 // TEST_IMAGES,TEST_LABELS behind, if there are any), `synth:CxHxW/CLASSES@COUNT`, `cifar10-synth`,
 // `imagenet-synth`, `digits-synth`. Synthetic sets draw from `seed`; their test split shares the
 // classes' patterns but no sample. Throws InputError that names what is wrong and the way out.
-std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split,
-                                            std::uint64_t seed);
+struct DatasetOptions {
+  Split split = Split::train;
+  std::uint64_t seed = 0;
+  // The sample wanted of data that has to be decoded or comes in one size for many uses. Default:
+  // what the data has, if that is one size.
+  std::optional<Shape> input = {};
+  Augmentation augmentation = {};
+  // A sample that cannot be read ends the run. Otherwise the next one that can takes its place.
+  bool strict = false;
+};
+std::shared_ptr<const Dataset> open_dataset(const std::string& spec, const DatasetOptions& options);
+
+inline std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split,
+                                                   std::uint64_t seed) {
+  return open_dataset(spec, DatasetOptions{.split = split, .seed = seed});
+}
 
 // The specs that are plain names, for help texts and suggestions.
 const std::vector<std::string>& dataset_names();

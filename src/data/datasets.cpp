@@ -82,14 +82,28 @@ void Dataset::require_index(std::int64_t index) const {
                 "', which has " + std::to_string(info_.count));
 }
 
+void Dataset::read(std::span<const Visit> visits, std::byte* samples, std::int32_t* labels) const {
+  std::vector<std::int64_t> indices;
+  indices.reserve(visits.size());
+  for (const Visit& visit : visits) indices.push_back(visit.index);
+  read(std::span<const std::int64_t>(indices), samples, labels);
+}
+
+std::vector<std::int64_t> Dataset::order(std::uint64_t seed, std::int64_t epoch,
+                                         bool shuffle) const {
+  return epoch_order(info_.count, seed, epoch, shuffle);
+}
+
 const std::vector<std::string>& dataset_names() {
   static const std::vector<std::string> names{"mnist", "fashion-mnist", "digits-synth",
                                               "cifar10-synth", "imagenet-synth"};
   return names;
 }
 
-std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split,
-                                            std::uint64_t seed) {
+namespace {
+
+std::shared_ptr<const Dataset> open_plain(const std::string& spec, Split split,
+                                          std::uint64_t seed) {
   // The means and deviations are those of the training pixels.
   if (spec == "mnist") return open_fetched(spec, split, 0.1307f, 0.3081f);
   if (spec == "fashion-mnist") return open_fetched(spec, split, 0.2860f, 0.3530f);
@@ -105,6 +119,13 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split
   throw InputError("data set '" + spec + "' is unknown" + did_you_mean(spec, dataset_names()) +
                    ": use " + listed(dataset_names()) +
                    ", synth:CxHxW/CLASSES@COUNT, npy:IMAGES,LABELS or idx:IMAGES,LABELS");
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> open_dataset(const std::string& spec,
+                                            const DatasetOptions& options) {
+  return augmented(open_plain(spec, options.split, options.seed), options.augmentation);
 }
 
 std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, std::int64_t epoch,
