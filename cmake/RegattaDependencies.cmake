@@ -78,6 +78,8 @@ endfunction()
 regatta_library(dnnl oneapi/dnnl/dnnl.hpp dnnl libdnnl-dev)
 regatta_library(hwloc hwloc.h hwloc libhwloc-dev)
 regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)
+regatta_library(jpeg jpeglib.h jpeg libjpeg-dev)
+regatta_library(png png.h png libpng-dev)
 
 find_package(OpenSSL QUIET)
 if(NOT TARGET OpenSSL::Crypto)

@@ -31,7 +31,7 @@ struct DatasetInfo {
   // them is not a test.
   bool splits_coincide = false;
   std::vector<std::string> class_names = {};  // by label; empty if the data does not tell
-  std::int64_t bytes = 0;                // as stored; 0 for data that is made up
+  std::int64_t bytes = 0;                     // as stored; 0 for data that is made up
 };
 
 // A sample's turn in training: which one, and the number its random changes are drawn from.
