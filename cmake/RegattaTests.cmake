@@ -65,3 +65,7 @@ if(REGATTA_HAVE_CUDA)
   target_include_directories(regatta_cuda_bench PRIVATE bench)
   target_link_libraries(regatta_cuda_bench PRIVATE regatta_internal regatta_lib)
 endif()
+
+# Images a second from JPEG files to samples; scripts/bench-decode runs it.
+add_executable(regatta_decode_bench EXCLUDE_FROM_ALL bench/decode/decode.cpp)
+target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)

@@ -31,6 +31,8 @@ class ArrayDataset final : public Dataset {
     }
   }
 
+  std::int64_t bytes() const override { return std::ssize(samples_) + std::ssize(labels_) * 4; }
+
  private:
   std::string samples_;
   std::vector<std::int32_t> labels_;
@@ -90,7 +92,36 @@ Shape sample_shape(const FileArray& images) {
   return Shape(std::span<const std::int64_t>(extents).subspan(1));
 }
 
+// No picture is so low or narrow, and no other number of channels is stored so often.
+bool looks_like_nhwc(const std::vector<std::int64_t>& shape) {
+  const auto image_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+  return shape.size() == 4 && image_channels(shape[3]) && !image_channels(shape[1]) &&
+         shape[1] > 4 && shape[2] > 4;
+}
+
 }  // namespace
+
+void to_nchw(FileArray& images, std::optional<Layout> stored) {
+  NpyArray& array = images.array;
+  if (stored == Layout::nhwc && array.shape.size() != 4)
+    throw InputError("'" + images.file + "' has shape " + shape_text(array.shape) +
+                     "; as nhwc, images are N x H x W x C");
+  if (stored ? stored != Layout::nhwc : !looks_like_nhwc(array.shape)) return;
+  const auto extent = [&](int axis) {
+    return static_cast<std::size_t>(array.shape[static_cast<std::size_t>(axis)]);
+  };
+  const std::size_t pixels = extent(1) * extent(2), channels = extent(3);
+  const std::size_t element = dtype_bytes(array.dtype);
+  std::string turned(array.bytes.size(), '\0');
+  char* target = turned.data();
+  for (std::size_t n = 0; n < extent(0); ++n)
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t i = 0; i < pixels; ++i, target += element)
+        std::memcpy(target, array.bytes.data() + ((n * pixels + i) * channels + c) * element,
+                    element);
+  array.bytes = std::move(turned);
+  array.shape = {array.shape[0], array.shape[3], array.shape[1], array.shape[2]};
+}
 
 std::shared_ptr<const Dataset> array_dataset(DatasetInfo info, FileArray images,
                                              const FileArray& labels) {
@@ -103,7 +134,7 @@ std::shared_ptr<const Dataset> array_dataset(DatasetInfo info, FileArray images,
   if (static_cast<std::int64_t>(values.size()) != info.count)
     throw InputError("'" + images.file + "' has " + std::to_string(info.count) + " images, '" +
                      labels.file + "' has " + std::to_string(values.size()) + " labels");
-  info.classes = *std::ranges::max_element(values) + 1;
+  info.classes = std::max(info.classes, *std::ranges::max_element(values) + 1);
   info.scale = info.dtype == Dtype::u8 ? 1.0f / 255.0f : 1.0f;
   const auto channels = static_cast<std::size_t>(info.sample.channels());
   if (info.mean.empty()) info.mean.assign(channels, 0.0f);

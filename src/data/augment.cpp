@@ -112,48 +112,44 @@ std::string text_of(double value) {  // the shortest that reads back the same
 // Stored samples, changed on the way out.
 class AugmentedDataset final : public Dataset {
  public:
-  AugmentedDataset(std::shared_ptr<const Dataset> inner, const Augmentation& augmentation)
+  AugmentedDataset(std::shared_ptr<const Dataset> inner, const Augmentation& augmentation,
+                   const std::optional<Shape>& input)
       : inner_(std::move(inner)), augmentation_(augmentation) {
     info_ = inner_->info();
-    const auto refuse_data = [&](const std::string& why) {
-      throw InputError("data '" + info_.spec + "' " + why);
-    };
-    if (info_.dtype != Dtype::u8 && (augmentation.resized_crop || augmentation.jitters()))
-      refuse_data("holds float32; resize-crop and jitter change bytes: give uint8 images");
-    if (info_.sample.rank() != 3) refuse_data("holds no images to augment");
-    if (augmentation.resized_crop)
-      info_.sample = {info_.sample.channels(), augmentation.resized_crop->height,
-                      augmentation.resized_crop->width};
+    const Shape& stored = inner_->info().sample;
+    const auto& crop = augmentation.resized_crop;
+    if (stored.rank() != 3) refuse_data("holds no images to augment");
+    if (crop) info_.sample = {stored.channels(), crop->height, crop->width};
+    if (input && crop && size_of(*input) != size_of(info_.sample))
+      refuse_data("is to be " + input->text() + " and cropped to " + info_.sample.text());
+    if (input && input->channels() == stored.channels()) info_.sample = *input;
+    if (info_.dtype != Dtype::u8 && (info_.sample != stored || crop || augmentation.jitters()))
+      refuse_data("holds float32; resizing and jitter change bytes: give uint8 images");
   }
 
   void read(std::span<const std::int64_t> indices, std::byte* samples,
             std::int32_t* labels) const override {
     if (info_.sample == inner_->info().sample) return inner_->read(indices, samples, labels);
-    const std::size_t bytes = sample_bytes(info_);
+    const Framing framing =
+        evaluation_framing(size_of(inner_->info().sample), size_of(info_.sample));
     for (const std::int64_t index : indices) {
-      const std::byte* whole = fetch(index, labels++);
-      frame_sample(inner_->info().sample, whole,
-                   evaluation_framing(size_of(inner_->info().sample), size_of(info_.sample)),
-                   samples);
-      samples += bytes;
+      read_framed(index, framing, samples, labels++);
+      samples += sample_bytes(info_);
     }
   }
 
   void read(std::span<const Visit> visits, std::byte* samples,
             std::int32_t* labels) const override {
-    const std::size_t bytes = sample_bytes(info_);
     for (const Visit& visit : visits) {
-      if (augmentation_.resized_crop) {
-        const Shape& stored = inner_->info().sample;
-        const std::byte* whole = fetch(visit.index, labels);
-        frame_sample(stored, whole,
-                     resized_crop_framing(size_of(stored), *augmentation_.resized_crop, visit.draw),
-                     samples);
-      } else {
-        inner_->read(std::span(&visit.index, 1), samples, labels);
-      }
+      if (augmentation_.resized_crop)
+        read_framed(visit.index,
+                    resized_crop_framing(size_of(inner_->info().sample),
+                                         *augmentation_.resized_crop, visit.draw),
+                    samples, labels);
+      else
+        read(std::span(&visit.index, 1), samples, labels);
       augment_sample(augmentation_, visit.draw, info_.sample, info_.dtype, samples);
-      samples += bytes;
+      samples += sample_bytes(info_);
       ++labels;
     }
   }
@@ -163,13 +159,20 @@ class AugmentedDataset final : public Dataset {
     return inner_->order(seed, epoch, shuffle);
   }
   SkippedSamples skipped() const override { return inner_->skipped(); }
+  std::string sample_name(std::int64_t index) const override { return inner_->sample_name(index); }
+  std::int64_t bytes() const override { return inner_->bytes(); }
 
  private:
-  const std::byte* fetch(std::int64_t index, std::int32_t* label) const {
+  [[noreturn]] void refuse_data(const std::string& why) const {
+    throw InputError("data '" + info_.spec + "' " + why);
+  }
+
+  void read_framed(std::int64_t index, const Framing& framing, std::byte* sample,
+                   std::int32_t* label) const {
     thread_local std::vector<std::byte> whole;
     whole.resize(sample_bytes(inner_->info()));
     inner_->read(std::span(&index, 1), whole.data(), label);
-    return whole.data();
+    frame_sample(inner_->info().sample, whole.data(), framing, sample);
   }
 
   std::shared_ptr<const Dataset> inner_;
@@ -268,9 +271,10 @@ Augmentation augmentation_from_json(const Json& json) {
 }
 
 std::shared_ptr<const Dataset> augmented(std::shared_ptr<const Dataset> inner,
-                                         const Augmentation& augmentation) {
-  if (!augmentation.any()) return inner;
-  return std::make_shared<AugmentedDataset>(std::move(inner), augmentation);
+                                         const Augmentation& augmentation,
+                                         const std::optional<Shape>& input) {
+  if (!augmentation.any() && (!input || *input == inner->info().sample)) return inner;
+  return std::make_shared<AugmentedDataset>(std::move(inner), augmentation, input);
 }
 
 }  // namespace regatta

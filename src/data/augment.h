@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/shape.h"
 
 namespace regatta {
 
@@ -46,10 +47,12 @@ Json to_json(const Augmentation& augmentation);
 Augmentation augmentation_from_json(const Json& json);  // throws InputError
 
 // `inner` with `augmentation` done to what read(visits) brings; read(indices) brings samples
-// without it. Both come in the size `inner` has, or in a resized crop's: read(indices) then resizes
-// and cuts the middle out as evaluation does. Throws InputError if the samples cannot be so
-// changed: crops and flips take any, colours and resizing take bytes.
+// without it. Both come in the size of the resized crop or of `input`, if there is one: without a
+// random crop samples are then resized and their middle is cut out as evaluation does. Throws
+// InputError if the samples cannot be so changed: padded crops and flips take any, colours and
+// resizing take bytes.
 std::shared_ptr<const Dataset> augmented(std::shared_ptr<const Dataset> inner,
-                                         const Augmentation& augmentation);
+                                         const Augmentation& augmentation,
+                                         const std::optional<Shape>& input = {});
 
 }  // namespace regatta

@@ -65,6 +65,8 @@ class Dataset {
                                           bool shuffle) const;
 
   virtual SkippedSamples skipped() const { return {}; }
+  virtual std::string sample_name(std::int64_t index) const;  // for messages: a file, a record
+  virtual std::int64_t bytes() const { return 0; }  // as stored; 0 for data that is made up
 
  protected:
   void require_index(std::int64_t index) const;  // throws Error unless it is in [0, count)
@@ -72,20 +74,24 @@ class Dataset {
   DatasetInfo info_;
 };
 
-// `mnist`, `fashion-mnist`, `idx:IMAGES,LABELS`, `npy:X.npy,Y.npy` (each with
-// TEST_IMAGES,TEST_LABELS behind, if there are any), `synth:CxHxW/CLASSES@COUNT`, `cifar10-synth`,
-// `imagenet-synth`, `digits-synth`. Synthetic sets draw from `seed`; their test split shares the
-// classes' patterns but no sample. Throws InputError that names what is wrong and the way out.
 struct DatasetOptions {
   Split split = Split::train;
   std::uint64_t seed = 0;
   // The sample wanted of data that has to be decoded or comes in one size for many uses. Default:
   // what the data has, if that is one size.
   std::optional<Shape> input = {};
+  // What an image's shorter side is resized to before its middle is cut out; 0: 256/224 of what is
+  // cut out.
+  int resize_to = 0;
   Augmentation augmentation = {};
   // A sample that cannot be read ends the run. Otherwise the next one that can takes its place.
   bool strict = false;
 };
+// `mnist`, `fashion-mnist`, `idx:IMAGES,LABELS`, `npy:X.npy,Y.npy` (each with
+// TEST_IMAGES,TEST_LABELS behind, if there are any), `cifar10:DIR`, `cifar100:DIR`, `folder:DIR`,
+// `tfrecord:GLOB`, `shards:DIR`, `synth:CxHxW/CLASSES@COUNT`, `cifar10-synth`, `imagenet-synth`,
+// `digits-synth`. Synthetic sets draw from `seed`; their test split shares the classes' patterns
+// but no sample. Throws InputError that names what is wrong and the way out.
 std::shared_ptr<const Dataset> open_dataset(const std::string& spec, const DatasetOptions& options);
 
 inline std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Split split,

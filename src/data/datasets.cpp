@@ -7,12 +7,16 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "data/array_dataset.h"
+#include "data/cifar.h"
 #include "data/dataset.h"
 #include "data/digits.h"
 #include "data/fetch.h"
+#include "data/folder.h"
 #include "data/idx.h"
 #include "data/npy.h"
+#include "data/shards.h"
 #include "data/synthetic.h"
+#include "data/tfrecord.h"
 
 namespace regatta {
 namespace {
@@ -21,8 +25,10 @@ using ReadArray = NpyArray (*)(const std::filesystem::path&);
 
 std::shared_ptr<const Dataset> open_arrays(DatasetInfo info, ReadArray read,
                                            const std::filesystem::path& images,
-                                           const std::filesystem::path& labels) {
+                                           const std::filesystem::path& labels,
+                                           std::optional<Layout> layout = {}) {
   FileArray image_array{images.string(), read(images)};
+  to_nchw(image_array, layout);
   return array_dataset(std::move(info), std::move(image_array), {labels.string(), read(labels)});
 }
 
@@ -52,10 +58,18 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   }
 }
 
-// "IMAGES,LABELS" or "IMAGES,LABELS,TEST_IMAGES,TEST_LABELS".
+// "IMAGES,LABELS" or "IMAGES,LABELS,TEST_IMAGES,TEST_LABELS", and "@nhwc" or "@nchw" behind if the
+// shape alone would mislead.
 std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::string& kind,
                                           ReadArray read, Split split) {
-  const std::vector<std::string> files = split_at_commas(std::string_view(spec).substr(4));
+  std::string_view list = std::string_view(spec).substr(4);
+  std::optional<Layout> layout;
+  for (const Layout each : {Layout::nchw, Layout::nhwc})
+    if (const std::string suffix = "@" + std::string(layout_name(each)); list.ends_with(suffix)) {
+      layout = each;
+      list.remove_suffix(suffix.size());
+    }
+  const std::vector<std::string> files = split_at_commas(list);
   bool understood = files.size() == 2 || files.size() == 4;
   for (const std::string& file : files) understood = understood && !file.empty();
   if (!understood)
@@ -65,7 +79,7 @@ std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::st
   DatasetInfo info;
   info.spec = spec;
   info.splits_coincide = files.size() == 2;
-  return open_arrays(std::move(info), read, files[first], files[first + 1]);
+  return open_arrays(std::move(info), read, files[first], files[first + 1], layout);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -87,6 +101,10 @@ void Dataset::read(std::span<const Visit> visits, std::byte* samples, std::int32
   indices.reserve(visits.size());
   for (const Visit& visit : visits) indices.push_back(visit.index);
   read(std::span<const std::int64_t>(indices), samples, labels);
+}
+
+std::string Dataset::sample_name(std::int64_t index) const {
+  return "sample " + std::to_string(index) + " of " + info_.spec;
 }
 
 std::vector<std::int64_t> Dataset::order(std::uint64_t seed, std::int64_t epoch,
@@ -116,15 +134,26 @@ std::shared_ptr<const Dataset> open_plain(const std::string& spec, Split split,
     return synthetic_dataset(spec, parse_synthetic(spec.substr(6)), split, seed);
   if (spec.starts_with("idx:")) return open_files(spec, "idx", read_idx, split);
   if (spec.starts_with("npy:")) return open_files(spec, "npy", read_npy, split);
-  throw InputError("data set '" + spec + "' is unknown" + did_you_mean(spec, dataset_names()) +
-                   ": use " + listed(dataset_names()) +
-                   ", synth:CxHxW/CLASSES@COUNT, npy:IMAGES,LABELS or idx:IMAGES,LABELS");
+  if (spec.starts_with("cifar10:"))
+    return cifar_dataset(spec, cifar10_form(), spec.substr(8), split);
+  if (spec.starts_with("cifar100:"))
+    return cifar_dataset(spec, cifar100_form(), spec.substr(9), split);
+  throw InputError(
+      "data set '" + spec + "' is unknown" + did_you_mean(spec, dataset_names()) + ": use " +
+      listed(dataset_names()) +
+      ", synth:CxHxW/CLASSES@COUNT, npy:IMAGES,LABELS, idx:IMAGES,LABELS, cifar10:DIR, "
+      "cifar100:DIR, folder:DIR, tfrecord:GLOB or shards:DIR");
 }
 
 }  // namespace
 
 std::shared_ptr<const Dataset> open_dataset(const std::string& spec,
                                             const DatasetOptions& options) {
+  if (spec.starts_with("folder:")) return folder_dataset(spec, spec.substr(7), options);
+  if (spec.starts_with("tfrecord:")) return tfrecord_dataset(spec, spec.substr(9), options);
+  if (spec.starts_with("shards:"))
+    return augmented(shards_dataset(spec, spec.substr(7), options), options.augmentation,
+                     options.input);
   return augmented(open_plain(spec, options.split, options.seed), options.augmentation);
 }
 

@@ -8,7 +8,7 @@
 namespace regatta {
 namespace fs = std::filesystem;
 
-FileReader::FileReader(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
+FileReader::FileReader(const fs::path& path) : name_(path.string()), file_(path, std::ios::binary) {
   const std::string cause = std::strerror(errno);
   if (!file_) throw InputError("cannot read '" + path.string() + "': " + cause);
   std::error_code code;
@@ -16,14 +16,23 @@ FileReader::FileReader(const fs::path& path) : path_(path), file_(path, std::ios
   if (code) throw InputError("cannot read '" + path.string() + "': " + code.message());
 }
 
+FileReader::FileReader(std::string name, std::span<const std::byte> bytes)
+    : name_(std::move(name)), bytes_(bytes), size_(bytes.size()), left_(bytes.size()) {}
+
 std::string FileReader::take(std::size_t count) {
   if (count > left_)
-    throw InputError("'" + path_.string() + "' is cut off: " + std::to_string(count) +
+    throw InputError("'" + name_ + "' is cut off: " + std::to_string(count) +
                      " bytes expected at byte " + std::to_string(size_ - left_) + ", " +
                      std::to_string(left_) + " are there");
   std::string bytes(count, '\0');
+  if (!file_.is_open()) {
+    std::memcpy(bytes.data(), bytes_.data(), count);
+    bytes_ = bytes_.subspan(count);
+    left_ -= count;
+    return bytes;
+  }
   file_.read(bytes.data(), static_cast<std::streamsize>(count));
-  if (!file_) throw InputError("cannot read '" + path_.string() + "': it changed while being read");
+  if (!file_) throw InputError("cannot read '" + name_ + "': it changed while being read");
   left_ -= count;
   return bytes;
 }

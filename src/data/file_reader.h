@@ -1,11 +1,12 @@
-// Reads a binary file front to back with its size known, so that a length found inside the file is
-// checked against what is really left before any memory is made for it.
+// Reads a binary file, or bytes that came from one, front to back with its size known, so that a
+// length found inside is checked against what is really left before any memory is made for it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 
 namespace regatta {
@@ -14,6 +15,10 @@ class FileReader {
  public:
   // Throws InputError that names the file.
   explicit FileReader(const std::filesystem::path& path);
+  // `name` is for errors; `bytes` must outlive the reader.
+  FileReader(std::string name, std::span<const std::byte> bytes);
+
+  const std::string& name() const { return name_; }
 
   std::size_t left() const { return left_; }
 
@@ -24,8 +29,9 @@ class FileReader {
   std::uint64_t take_number(std::size_t count);
 
  private:
-  std::filesystem::path path_;
+  std::string name_;
   std::ifstream file_;
+  std::span<const std::byte> bytes_;  // what is left, if not of a file
   std::size_t size_ = 0;
   std::size_t left_ = 0;
 };

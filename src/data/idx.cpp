@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <optional>
 
 #include "base/error.h"
@@ -22,20 +21,64 @@ constexpr int highest_rank = 4;
 // A deflate stream cannot grow by more than this, so a header that claims more is lying.
 constexpr std::size_t deflate_growth = 1032;
 
-struct Close {
-  void operator()(gzFile file) const { gzclose_r(file); }
+// Bytes as they are, or inflated as they are asked for if they begin as a gzip file does.
+class Stream {
+ public:
+  explicit Stream(std::span<const std::byte> bytes) : left_(bytes) {
+    gzipped_ = bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+    if (gzipped_ && inflateInit2(&zlib_, MAX_WBITS + 16) != Z_OK) throw std::bad_alloc();
+  }
+  ~Stream() {
+    if (gzipped_) inflateEnd(&zlib_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  bool gzipped() const { return gzipped_; }
+  // Why a gzip stream gave too little; empty if it just ended.
+  const std::string& fault() const { return fault_; }
+
+  // Fewer than `count` at the end, or where the stream is damaged.
+  std::size_t take(unsigned char* target, std::size_t count) {
+    if (!gzipped_) {
+      const std::size_t got = std::min(count, left_.size());
+      if (got > 0) std::memcpy(target, left_.data(), got);
+      left_ = left_.subspan(got);
+      return got;
+    }
+    constexpr std::size_t most_at_once = 1u << 30;  // zlib counts in 32 bits
+    std::size_t done = 0;
+    while (done < count && !ended_ && fault_.empty()) {
+      const auto given = static_cast<unsigned>(std::min(left_.size(), most_at_once));
+      const auto room = static_cast<unsigned>(std::min(count - done, most_at_once));
+      zlib_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(left_.data()));
+      zlib_.avail_in = given;
+      zlib_.next_out = target + done;
+      zlib_.avail_out = room;
+      const int code = inflate(&zlib_, Z_NO_FLUSH);
+      left_ = left_.subspan(given - zlib_.avail_in);
+      done += room - zlib_.avail_out;
+      if (code == Z_STREAM_END)
+        ended_ = true;
+      else if (code == Z_BUF_ERROR && left_.empty())
+        fault_ = "is cut off";
+      else if (code != Z_OK)
+        fault_ = std::string("is damaged: ") + (zlib_.msg ? zlib_.msg : "it ends early");
+    }
+    return done;
+  }
+
+ private:
+  std::span<const std::byte> left_;
+  z_stream zlib_{};
+  bool gzipped_ = false, ended_ = false;
+  std::string fault_;
 };
-using GzipFile = std::unique_ptr<gzFile_s, Close>;  // zlib reads plain files through it as well
 
 class IdxReader {
  public:
-  explicit IdxReader(const std::filesystem::path& path) : path_(path) {
-    std::error_code code;
-    file_bytes_ = std::filesystem::file_size(path, code);
-    if (code) throw InputError("cannot read '" + path.string() + "': " + code.message());
-    file_.reset(gzopen(path.c_str(), "rb"));
-    if (!file_) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
-  }
+  IdxReader(std::span<const std::byte> bytes, const std::string& name)
+      : name_(name), file_bytes_(bytes.size()), stream_(bytes) {}
 
   NpyArray read() {
     std::array<unsigned char, 4> magic{};
@@ -55,7 +98,7 @@ class IdxReader {
       array.shape.push_back(extent);
     }
     const std::optional<std::size_t> bytes = tensor_bytes(array.shape, Dtype::u8);
-    const std::size_t possible = file_bytes_ * (gzdirect(file_.get()) ? 1 : deflate_growth);
+    const std::size_t possible = file_bytes_ * (stream_.gzipped() ? deflate_growth : 1);
     if (!bytes || *bytes > possible)
       fail("its dimensions take " + (bytes ? std::to_string(*bytes) : "impossibly many") +
            " bytes, more than " + std::to_string(file_bytes_) + " bytes of file can hold");
@@ -63,48 +106,43 @@ class IdxReader {
     take(array.bytes.data(), array.bytes.size());
 
     // Reading on also makes zlib check the stream's own length and checksum.
-    char extra;
-    if (gzread(file_.get(), &extra, 1) > 0) fail("bytes follow the data its dimensions announce");
+    unsigned char extra;
+    if (stream_.take(&extra, 1) > 0) fail("bytes follow the data its dimensions announce");
     require_whole_stream();
     return array;
   }
 
  private:
   [[noreturn]] void fail(const std::string& lie) const {
-    throw InputError("'" + path_.string() + "' is not a usable idx file: " + lie);
+    throw InputError("'" + name_ + "' is not a usable idx file: " + lie);
   }
 
   void require_whole_stream() const {
-    int code = Z_OK;
-    const char* text = gzerror(file_.get(), &code);
-    if (code == Z_BUF_ERROR) fail("its gzip stream is cut off");
-    if (code != Z_OK && code != Z_STREAM_END)
-      fail(std::string("its gzip stream is damaged: ") + text);
+    if (!stream_.fault().empty()) fail("its gzip stream " + stream_.fault());
   }
 
   void take(void* target, std::size_t count) {
-    constexpr std::size_t most_at_once = 1u << 30;  // zlib counts in int
-    auto* next = static_cast<unsigned char*>(target);
-    while (count > 0) {
-      const int got =
-          gzread(file_.get(), next, static_cast<unsigned>(std::min(count, most_at_once)));
-      if (got <= 0) {
-        require_whole_stream();
-        fail("it is cut off, " + std::to_string(count) + " bytes before its end");
-      }
-      next += got;
-      count -= static_cast<std::size_t>(got);
-    }
+    const std::size_t got = stream_.take(static_cast<unsigned char*>(target), count);
+    if (got == count) return;
+    require_whole_stream();
+    fail("it is cut off, " + std::to_string(count - got) + " bytes before its end");
   }
 
-  std::filesystem::path path_;
+  std::string name_;
   std::size_t file_bytes_ = 0;
-  GzipFile file_;
+  Stream stream_;
 };
 
 }  // namespace
 
-NpyArray read_idx(const std::filesystem::path& path) { return IdxReader(path).read(); }
+NpyArray parse_idx(std::span<const std::byte> bytes, const std::string& name) {
+  return IdxReader(bytes, name).read();
+}
+
+NpyArray read_idx(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  return parse_idx(std::as_bytes(std::span(bytes)), path.string());
+}
 
 void write_idx(const std::filesystem::path& path, const NpyArray& array) {
   if (array.dtype != Dtype::u8 || tensor_bytes(array.shape, Dtype::u8) != array.bytes.size())

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include "data/npy.h"
 
@@ -10,6 +12,8 @@ namespace regatta {
 // Unsigned bytes of any rank, plain or gzipped whatever the name says. Throws InputError that names
 // the file and the lie: wrong magic, other types, too few or too many bytes, a damaged gzip stream.
 NpyArray read_idx(const std::filesystem::path& path);
+// The same of bytes in memory; `name` is for errors.
+NpyArray parse_idx(std::span<const std::byte> bytes, const std::string& name);
 
 // Plain. The array is u8; each extent fits 32 bits.
 void write_idx(const std::filesystem::path& path, const NpyArray& array);

@@ -147,13 +147,10 @@ const ElementType* element_type(std::string_view descr) {
   return nullptr;
 }
 
-}  // namespace
-
-NpyArray read_npy(const std::filesystem::path& path) {
+NpyArray read_from(FileReader& file) {
   const auto fail = [&](const std::string& lie) {
-    throw InputError("'" + path.string() + "' is not a usable npy file: " + lie);
+    throw InputError("'" + file.name() + "' is not a usable npy file: " + lie);
   };
-  FileReader file(path);
   if (file.left() < magic.size() || file.take(magic.size()) != magic)
     fail("it does not begin as one; save it with numpy.save");
   const std::uint64_t version = file.take_number(2);  // major, then minor
@@ -177,6 +174,18 @@ NpyArray read_npy(const std::filesystem::path& path) {
   array.bytes = file.take(*bytes);
   if (type->widen) array.bytes = type->widen(array.bytes);
   return array;
+}
+
+}  // namespace
+
+NpyArray read_npy(const std::filesystem::path& path) {
+  FileReader file(path);
+  return read_from(file);
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& name) {
+  FileReader file(name, bytes);
+  return read_from(file);
 }
 
 void write_npy(const std::filesystem::path& path, const NpyArray& array) {

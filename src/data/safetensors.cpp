@@ -41,7 +41,7 @@ struct Announced {
 
 class HeaderReader {
  public:
-  explicit HeaderReader(const std::filesystem::path& path) : path_(path) {}
+  explicit HeaderReader(std::string name) : name_(std::move(name)) {}
 
   // The tensors in the order of their data.
   std::vector<Announced> read(const std::string& text,
@@ -59,7 +59,7 @@ class HeaderReader {
   }
 
   [[noreturn]] void fail(const std::string& lie) const {
-    throw InputError("'" + path_.string() + "' is not a usable safetensors file: " + lie);
+    throw InputError("'" + name_ + "' is not a usable safetensors file: " + lie);
   }
 
  private:
@@ -124,7 +124,7 @@ class HeaderReader {
     fail("tensor '" + name + "' has type " + text + "; save it as F32, F64, BF16, I32, I64 or U8");
   }
 
-  const std::filesystem::path& path_;
+  std::string name_;
 };
 
 // The format allows neither holes nor overlaps: a tensor begins where the one before it ended.
@@ -142,16 +142,8 @@ void require_fit(const HeaderReader& header, const Announced& next, std::size_t 
     header.fail(culprit + " is not what its shape and type take");
 }
 
-}  // namespace
-
-const NamedTensor* TensorFile::find(const std::string& name) const {
-  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
-  return found == tensors.end() ? nullptr : &*found;
-}
-
-TensorFile read_safetensors(const std::filesystem::path& path) {
-  FileReader file(path);
-  HeaderReader header(path);
+TensorFile read_from(FileReader& file) {
+  HeaderReader header(file.name());
   const std::uint64_t header_bytes = file.take_number(8);
   if (header_bytes > longest_header || header_bytes > file.left())
     header.fail("its header claims " + std::to_string(header_bytes) + " bytes, " +
@@ -171,6 +163,23 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
   if (position != data_bytes)
     header.fail(std::to_string(data_bytes - position) + " bytes follow its last tensor");
   return result;
+}
+
+}  // namespace
+
+const NamedTensor* TensorFile::find(const std::string& name) const {
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+TensorFile read_safetensors(const std::filesystem::path& path) {
+  FileReader file(path);
+  return read_from(file);
+}
+
+TensorFile parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+  FileReader file(name, bytes);
+  return read_from(file);
 }
 
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {

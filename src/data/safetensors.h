@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct TensorFile {
 // Throws InputError that names the file and the lie: header too long, offsets outside the file or
 // overlapping, sizes that do not match shape and type, unknown types.
 TensorFile read_safetensors(const std::filesystem::path& path);
+// The same of bytes in memory; `name` is for errors.
+TensorFile parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 
 // Atomic, as write_file.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);

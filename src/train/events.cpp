@@ -9,33 +9,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/tfrecord.h"
 
 namespace regatta {
 namespace {
-
-// CRC-32C (Castagnoli), reflected, a byte at a time.
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78u : 0u);
-    table[byte] = crc;
-  }
-  return table;
-}
-
-std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr std::array<std::uint32_t, 256> table = make_crc_table();
-  std::uint32_t crc = ~0u;
-  for (const char c : bytes) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
-  return ~crc;
-}
-
-// TFRecord rotates and offsets its checksums, so that a record inside a record is no trap.
-std::uint32_t masked_crc32c(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
 
 template <class Number>
 std::string little_endian(Number number) {
@@ -124,11 +101,8 @@ void EventFile::text(std::string_view tag, std::string_view text) {
       summary_event(0, bytes_field(1, tag) + bytes_field(8, tensor) + bytes_field(9, metadata)));
 }
 
-// TFRecord: length, its checksum, data, its checksum.
 void EventFile::append_record(std::string_view event) {
-  const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
-  const std::string record = length + little_endian(masked_crc32c(length)) + std::string(event) +
-                             little_endian(masked_crc32c(event));
+  const std::string record = tfrecord_of(event);
   ssize_t wrote = 0;
   do wrote = ::write(file_.get(), record.data(), record.size());
   while (wrote < 0 && errno == EINTR);

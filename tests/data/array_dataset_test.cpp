@@ -49,6 +49,32 @@ TEST(ArrayDataset, HandsOutTheSamplesAskedFor) {
   EXPECT_THAT(labels, ElementsAre(2, 0, 2));
 }
 
+TEST(ArrayDataset, ChannelsLastAreTurnedIfTheShapeTellsSo) {
+  NpyArray images{Dtype::u8, {1, 5, 6, 3}, {}};
+  for (int i = 0; i < 90; ++i) images.bytes += static_cast<char>(i);
+  const auto set = open_npy(images, labels_of({0}));
+  EXPECT_EQ(set->info().sample, (Shape{3, 5, 6}));
+  const std::vector<std::int64_t> indices{0};
+  std::string sample(90, '\0');
+  std::int32_t label = 0;
+  set->read(indices, reinterpret_cast<std::byte*>(sample.data()), &label);
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t i = 0; i < 30; ++i) ASSERT_EQ(sample[c * 30 + i], images.bytes[i * 3 + c]);
+}
+
+TEST(ArrayDataset, TheSpecMaySayTheLayout) {
+  const TemporaryFolder folder;
+  const std::string x = (folder.path() / "x.npy").string(), y = (folder.path() / "y.npy").string();
+  write_npy(x, {Dtype::u8, {1, 3, 6, 3}, std::string(54, 'a')});
+  write_npy(y, labels_of({0}));
+  const auto shape = [&](const std::string& suffix) {
+    return open_dataset("npy:" + x + "," + y + suffix, Split::train, 0)->info().sample;
+  };
+  EXPECT_EQ(shape(""), (Shape{3, 6, 3}));
+  EXPECT_EQ(shape("@nchw"), (Shape{3, 6, 3}));
+  EXPECT_EQ(shape("@nhwc"), (Shape{3, 3, 6}));
+}
+
 TEST(ArrayDataset, BytesAreScaledAndFloatsAreNot) {
   const auto bytes = open_npy({Dtype::u8, {1, 3, 1, 1}, "abc"}, labels_of({1}));
   EXPECT_EQ(bytes->info().dtype, Dtype::u8);

@@ -141,16 +141,34 @@ TEST(DecodeSample, WithoutResizingIsTheImageItself) {
         ASSERT_EQ(sample[static_cast<std::size_t>((c * 32 + y) * 32 + x)], original.at(y, x, c));
 }
 
-// A reduced scale takes away only detail that resizing would have taken.
-TEST(DecodeSample, AReducedScaleLooksTheSame) {
-  const Picture original = picture(600, 800, 3, 4);
-  const Framing framing = evaluation_framing({600, 800}, {150, 150});
-  const std::vector<std::uint8_t> reduced =
-      sample_of(encode_jpeg(original, {.quality = 97, .subsampling = 1}), framing);
-  const std::vector<std::uint8_t> full = sample_of(encode_png(original), framing);
-  double sum = 0;
-  for (std::size_t i = 0; i < full.size(); ++i) sum += std::abs(full[i] - reduced[i]);
-  EXPECT_LT(sum / static_cast<double>(full.size()), 2.0);
+// A slope stays where it is: scale, box and window are all of one geometry.
+TEST(DecodeSample, AReducedScaleMovesNothing) {
+  Picture slope{600, 800, 3, {}};
+  for (int y = 0; y < 600; ++y)
+    for (int x = 0; x < 800; ++x)
+      for (const int value : {x * 255 / 800, y * 255 / 600, 128})
+        slope.pixels.push_back(static_cast<std::uint8_t>(value));
+  const std::string bytes = encode_jpeg(slope, {.quality = 97, .subsampling = 1});
+  for (const int side : {64, 100, 200, 256}) {
+    const Framing framing = evaluation_framing({600, 800}, {side, side});
+    const std::vector<std::uint8_t> sample = sample_of(bytes, framing);
+    const double scale = 600.0 / framing.resized.height;
+    double across = 0, down = 0;  // how far values are from the slope, on average
+    for (int y = 0; y < side; ++y)
+      for (int x = 0; x < side; ++x) {
+        const auto at = [&](int c) {
+          return sample[static_cast<std::size_t>((c * side + y) * side + x)];
+        };
+        const double red = (framing.window_left + x + 0.5) * scale * 255 / 800 - 0.5;
+        const double green = (framing.window_top + y + 0.5) * scale * 255 / 600 - 0.5;
+        ASSERT_NEAR(at(0), red, 4);
+        ASSERT_NEAR(at(1), green, 4);
+        across += at(0) - red;
+        down += at(1) - green;
+      }
+    EXPECT_NEAR(across / (side * side), 0, 0.5) << side;
+    EXPECT_NEAR(down / (side * side), 0, 0.5) << side;
+  }
 }
 
 TEST(DecodeSample, EveryBoxOfEveryImageFits) {

@@ -1,0 +1,172 @@
+#include "data/folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "data/encoded_dataset.h"
+
+namespace regatta {
+namespace fs = std::filesystem;
+namespace {
+
+// No photograph is larger; a disk image that found its way into a class is.
+constexpr std::int64_t largest_file = std::int64_t{1} << 30;
+
+bool is_image(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::error_code& code) {
+  throw InputError("cannot read folder '" + path.string() + "': " + code.message());
+}
+
+std::vector<std::string> folders_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code))
+    if (entry->is_directory(code) && entry->path().filename().string().front() != '.')
+      names.push_back(entry->path().filename().string());
+  if (code) fail(folder, code);
+  std::ranges::sort(names);
+  return names;
+}
+
+// Paths of the images in `folder`, from `folder`.
+std::vector<std::string> images_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator entry(folder, options, code), end; !code && entry != end;
+       entry.increment(code))
+    if (is_image(entry->path()) && !entry->is_directory())
+      names.push_back(entry->path().string().substr(folder.string().size() + 1));
+  if (code) fail(folder, code);
+  std::ranges::sort(names);
+  return names;
+}
+
+// The folder that holds a split's classes; the second is whether the splits are one.
+std::pair<fs::path, bool> place_of(const fs::path& folder, Split split, const std::string& spec) {
+  std::error_code code;
+  if (!fs::is_directory(folder, code))
+    throw InputError("data set '" + spec + "': there is no folder '" + folder.string() + "'");
+  if (!fs::is_directory(folder / "train", code)) return {folder, true};
+  if (split == Split::train) return {folder / "train", false};
+  for (const char* name : {"test", "val", "validation"})
+    if (fs::is_directory(folder / name, code)) return {folder / name, false};
+  return {folder / "train", true};
+}
+
+// Names share one text: a million of them are a million numbers more, not a million strings.
+class FolderStore final : public ImageStore {
+ public:
+  FolderStore(fs::path place, const std::vector<std::string>& classes) : place_(std::move(place)) {
+    for (std::size_t label = 0; label < classes.size(); ++label) {
+      std::error_code code;
+      if (!fs::is_directory(place_ / classes[label], code)) continue;  // a test split may lack some
+      for (const std::string& name : images_in(place_ / classes[label])) {
+        names_ += classes[label] + "/" + name;
+        ends_.push_back(names_.size());
+        labels_.push_back(static_cast<std::int32_t>(label));
+      }
+    }
+  }
+
+  std::int64_t count() const override { return std::ssize(labels_); }
+  std::int32_t label(std::int64_t index) const override {
+    return labels_[static_cast<std::size_t>(index)];
+  }
+  std::string name(std::int64_t index) const override { return path_of(index); }
+
+  std::int64_t bytes() const override {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < count(); ++i) {
+      struct stat about {};
+      if (::stat(path_of(i).c_str(), &about) == 0) sum += about.st_size;
+    }
+    return sum;
+  }
+
+  void fetch(std::int64_t index, std::vector<std::byte>& bytes) const override {
+    const Descriptor file(::open(path_of(index).c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat about {};
+    if (!file || ::fstat(file.get(), &about) != 0) fail_by_errno();
+    if (about.st_size > largest_file)
+      throw InputError("it has " + std::to_string(about.st_size) + " bytes");
+    bytes.resize(static_cast<std::size_t>(about.st_size));
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_by_errno();
+      if (got == 0) throw InputError("it shrank while being read");
+      done += static_cast<std::size_t>(got);
+    }
+  }
+
+  void require_present() const override {
+    std::error_code code;
+    if (!fs::is_directory(place_, code))
+      throw InputError("the data has gone: folder '" + place_.string() + "' is no longer there");
+  }
+
+ private:
+  [[noreturn]] static void fail_by_errno() {
+    const std::string cause = std::strerror(errno);
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+      throw Error("cannot open an image: " + cause);  // not the image's fault
+    throw InputError(cause);
+  }
+
+  std::string path_of(std::int64_t index) const {
+    const auto i = static_cast<std::size_t>(index);
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return place_.string() + "/" + names_.substr(begin, ends_[i] - begin);
+  }
+
+  fs::path place_;
+  std::string names_;
+  std::vector<std::size_t> ends_;  // of each name in names_
+  std::vector<std::int32_t> labels_;
+};
+
+void require_known_classes(const std::string& spec, const fs::path& place,
+                           const std::vector<std::string>& classes) {
+  for (const std::string& name : folders_in(place))
+    if (!std::ranges::binary_search(classes, name))
+      throw InputError("data set '" + spec + "': '" + (place / name).string() +
+                       "' is a class that the training split does not have");
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> folder_dataset(const std::string& spec, const fs::path& folder,
+                                              const DatasetOptions& options) {
+  const auto [train, alone] = place_of(folder, Split::train, spec);
+  const auto [place, coincide] = place_of(folder, options.split, spec);
+  DatasetInfo info;
+  info.spec = spec;
+  info.splits_coincide = alone || coincide || place_of(folder, Split::test, spec).second;
+  info.class_names = folders_in(train);
+  info.classes = static_cast<int>(info.class_names.size());
+  if (place != train) require_known_classes(spec, place, info.class_names);
+  auto store = std::make_unique<const FolderStore>(place, info.class_names);
+  if (store->count() == 0)
+    throw InputError("data set '" + spec + "': '" + place.string() +
+                     "' has no CLASS/*.jpg, *.jpeg or *.png in it");
+  return encoded_dataset(std::move(info), std::move(store), options);
+}
+
+}  // namespace regatta

@@ -1,0 +1,65 @@
+// The samples a data set could not read, noted by whichever worker met them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "data/dataset.h"
+
+namespace regatta {
+
+class Skips {
+ public:
+  void note(std::int64_t index, const std::string& what) {
+    const std::scoped_lock lock(mutex_);
+    all_.insert(index);
+    first_.emplace(index, what);
+    if (first_.size() > named) first_.erase(std::prev(first_.end()));
+  }
+
+  SkippedSamples report() const {
+    const std::scoped_lock lock(mutex_);
+    SkippedSamples result;
+    result.count = static_cast<std::int64_t>(all_.size());
+    for (const auto& [index, what] : first_) result.first.push_back(what);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t named = 5;
+
+  mutable std::mutex mutex_;
+  std::set<std::int64_t> all_;
+  std::map<std::int64_t, std::string> first_;  // those with the lowest indices
+};
+
+// So many in a row are no accident.
+inline constexpr int most_skips_in_a_row = 100;
+
+// Calls `read(i)` with i = index, then the next ones around the end until one does not throw
+// InputError; so what takes a sample's place depends on the data alone. With `strict` the first
+// failure is final. `require_present` throws if not the sample but all of the data has gone.
+template <class Read, class Describe, class Present>
+void read_or_next(std::int64_t index, std::int64_t count, bool strict, Skips& skips, Read read,
+                  Describe describe, Present require_present) {
+  for (int skipped = 0;; ++skipped, index = (index + 1) % count) {
+    try {
+      read(index);
+      return;
+    } catch (const InputError& error) {
+      require_present();
+      const std::string what = "'" + describe(index) + "': " + error.what();
+      if (strict) throw InputError(what + " (--strict)");
+      if (skipped + 1 >= most_skips_in_a_row || skipped + 1 >= count)
+        throw InputError(std::to_string(skipped + 1) +
+                         " samples in a row cannot be read, the last is " + what);
+      skips.note(index, what);
+    }
+  }
+}
+
+}  // namespace regatta

@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "support/images.h"
+#include "support/program_run.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(DataCommand, InfoTellsSplitsClassesAndPixels) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path() / "images", 2, 3, 16, 16);
+  const fs::path file = folder.path() / "info.json";
+  const std::string spec = "folder:" + (folder.path() / "images").string();
+  const ProgramRun run = run_regatta({"data", "info", spec, "--exact", "--json", file.string()});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("shape: 3x16x16"), HasSubstr(R"(["class0","class1"])")));
+  const Json json = read_json(file);
+  EXPECT_EQ(json.at("splits").at("test").at("samples"), 6);
+  EXPECT_GT(json.at("splits").at("train").at("bytes"), 1000);
+  EXPECT_EQ(json.at("pixels").at("samples"), 6);
+  EXPECT_NEAR(json.at("pixels").at("mean").at(0).get<double>(), 0.5, 0.2);
+  EXPECT_EQ(json.at("skipped").at("count"), 0);
+}
+
+TEST(DataCommand, WhatPrepareMakesCompareFindsTheSame) {
+  const TemporaryFolder folder;
+  const fs::path images = folder.path() / "images";
+  write_image_folder(images, 2, 3, 40, 56);
+  std::ofstream(images / "train" / "class1" / "1001.jpg") << "no image";
+  const std::string spec = "folder:" + images.string(), out = (folder.path() / "out").string();
+  const fs::path file = folder.path() / "made.json";
+  const ProgramRun made = run_regatta({"data", "prepare", spec, "--size", "24x24", "--out", out,
+                                       "--workers", "2", "--json", file.string()});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 samples could not be read and were replaced"));
+  EXPECT_EQ(read_json(file).at("skipped").at("count"), 1);
+  const ProgramRun same =
+      run_regatta({"data", "compare", spec, "shards:" + out, "--input", "3x24x24"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_EQ(same.out, "train: 0 of 6 samples differ\ntest: 0 of 6 samples differ\n");
+  const ProgramRun again = run_regatta({"data", "prepare", spec, "--size", "24x24", "--out", out});
+  EXPECT_THAT(again.out, HasSubstr("(2 of them kept)"));
+}
+
+TEST(DataCommand, MistakesOfPrepareAreNamed) {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "out").string();
+  const auto complaint = [&](std::vector<std::string> flags) {
+    std::vector<std::string> all{"data", "prepare", "synth:3x8x8/2@10", "--out", out};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const ProgramRun run = run_regatta(all);
+    EXPECT_EQ(run.code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(complaint({"--shard-size", "1TB"}), HasSubstr("--shard-size 1TB"));
+  EXPECT_THAT(complaint({"--resize", "9"}), HasSubstr("--resize needs --size"));
+  EXPECT_THAT(complaint({"--size", "4x4"}), HasSubstr("not resized to 3x4x4"));
+  EXPECT_THAT(complaint({"--normalise", "bright"}), HasSubstr("normalisation 'bright'"));
+  EXPECT_FALSE(fs::exists(out));
+}
+
+}  // namespace
+}  // namespace regatta

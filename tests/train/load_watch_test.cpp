@@ -1,0 +1,66 @@
+#include "train/load_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace regatta {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = LoadWatch::Clock;
+
+Plan cpu_plan(int workers) {
+  Plan plan;
+  DeviceGroup group;
+  group.kind = DeviceKind::cpu;
+  group.workers = workers;
+  plan.nodes = {{}};
+  plan.nodes.front().groups = {group};
+  return plan;
+}
+
+TEST(LoadWatch, CountsTheTimeOfLoads) {
+  LoadWatch watch(cpu_plan(2));
+  StepInput input;
+  int calls = 0;
+  input.load = [&](auto...) {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  const auto step = watch.watch(input);
+  const Clock::time_point begin = Clock::now();
+  input.load(0, 1, nullptr, nullptr);
+  input.load(1, 1, nullptr, nullptr);
+  EXPECT_EQ(calls, 2);
+  // 40 ms of 2 workers in a step that is said to last 100 ms.
+  const LoaderShare share = watch.of_step(*step, begin, begin + std::chrono::milliseconds(100));
+  EXPECT_GE(share.share, 0.2);
+  EXPECT_GE(share.waited.count(), 0.02);
+  EXPECT_EQ(watch.of_epoch().share, share.share);
+  EXPECT_EQ(watch.of_epoch().share, 0);
+}
+
+TEST(LoadWatch, ALoadBeforeTheStepBeganMadeNobodyWait) {
+  LoadWatch watch(cpu_plan(1));
+  StepInput input;
+  input.load = [](auto...) {};
+  const auto step = watch.watch(input);
+  input.load(0, 1, nullptr, nullptr);
+  const Clock::time_point begin = Clock::now();
+  EXPECT_EQ(watch.of_step(*step, begin, begin + std::chrono::seconds(1)).waited.count(), 0);
+}
+
+TEST(LoadWatch, SaysSoWhenLoadingTakesMostOfTheTime) {
+  const LoadWatch watch(cpu_plan(4));
+  EXPECT_EQ(watch.verdict({0.3, Seconds(1)}, "folder:x"), "");
+  EXPECT_THAT(watch.verdict({0.75, Seconds(1.5)}, "folder:x"),
+              AllOf(HasSubstr("the loader, not the compute, limits: 75% of 4"),
+                    HasSubstr("waited 1.5 s"), HasSubstr("try regatta data prepare folder:x")));
+  EXPECT_THAT(watch.verdict({0.75, Seconds(1)}, "shards:x"), HasSubstr("more --workers"));
+}
+
+}  // namespace
+}  // namespace regatta
