@@ -2,6 +2,9 @@
 // between parameters, so that its forward shows in the loss and its backward in their gradients.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "parity/formula.h"
 #include "support/executor_run.h"
 #include "support/small_networks.h"
@@ -12,7 +15,6 @@ namespace {
 // What the CPU's padded channel blocks make worth a look besides.
 std::vector<SmallNetwork> networks() {
   std::vector<SmallNetwork> all = small_networks();
-  for (const SmallNetwork& network : more_small_networks()) all.push_back(network);
   const std::vector<SmallNetwork> more{
       {"conv_padded",
        {3, 9, 7},
@@ -57,10 +59,13 @@ std::vector<SmallNetwork> networks() {
   return all;
 }
 
-class CpuKernels : public testing::TestWithParam<SmallNetwork> {};
+struct Cut {
+  std::vector<std::int64_t> chunks;  // of 9 samples; one number: so many equal ones
+  const char* segments;
+};
 
-TEST_P(CpuKernels, ComputeWhatTheReferenceComputes) {
-  const Graph graph = build(GetParam());
+void expect_what_the_reference_computes(const SmallNetwork& network, const std::vector<Cut>& cuts) {
+  const Graph graph = build(network);
   const ReferenceInput<double> exact = make_input<double>(graph, 9);
   const ReferenceResult<double> truth = reference_run(graph, exact);
   const ReferenceResult<double> evaluated = reference_run(graph, exact, Pass::evaluate);
@@ -68,34 +73,85 @@ TEST_P(CpuKernels, ComputeWhatTheReferenceComputes) {
   const auto as_float = [](const std::vector<double>& v) {
     return std::vector<float>(v.begin(), v.end());
   };
-  for (const std::vector<std::int64_t>& chunks :
-       {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{4, 1, 2, 2}})
-    for (const char* segments : {"step", "op", "2"}) {
-      PlanOptions options;
-      options.workers = 2;
-      options.chunks = chunks;
-      options.segments = segments;
-      const ExecutedRun run = execute(graph, plan_for(graph, 9, options), input, {}, 1);
-      const std::string plan = std::to_string(chunks.size()) + " chunks, segments " + segments;
-      EXPECT_NEAR(run.losses[0], truth.loss, 2e-6 * std::max(1.0, truth.loss)) << plan;
-      EXPECT_LT(relative_distance(run.logits, as_float(evaluated.values[graph.logits().value])),
-                2e-6)
-          << plan;
-      double largest = 0;
-      for (const auto& gradient : truth.parameter_gradients)
-        for (const double value : gradient) largest = std::max(largest, std::abs(value));
-      for (std::size_t p = 0; p < run.gradients.size(); ++p)
-        for (std::size_t i = 0; i < run.gradients[p].size(); ++i)
-          ASSERT_NEAR(run.gradients[p][i], truth.parameter_gradients[p][i], 5e-6 * largest)
-              << graph.parameters()[p].name << "[" << i << "], " << plan;
-      for (std::size_t s = 0; s < run.states.size(); ++s)
-        EXPECT_LT(relative_distance(run.states[s], as_float(truth.states[s])), 2e-6)
-            << graph.states()[s].name << ", " << plan;
-    }
+  for (const auto& [chunks, segments] : cuts) {
+    PlanOptions options;
+    options.workers = 2;
+    options.chunks = chunks;
+    options.segments = segments;
+    const ExecutedRun run = execute(graph, plan_for(graph, 9, options), input, {}, 1);
+    const std::string plan = std::to_string(chunks.size()) + " chunks, segments " + segments;
+    EXPECT_NEAR(run.losses[0], truth.loss, 2e-6 * std::max(1.0, truth.loss)) << plan;
+    EXPECT_LT(relative_distance(run.logits, as_float(evaluated.values[graph.logits().value])), 2e-6)
+        << plan;
+    double largest = 0;
+    for (const auto& gradient : truth.parameter_gradients)
+      for (const double value : gradient) largest = std::max(largest, std::abs(value));
+    for (std::size_t p = 0; p < run.gradients.size(); ++p)
+      for (std::size_t i = 0; i < run.gradients[p].size(); ++i)
+        ASSERT_NEAR(run.gradients[p][i], truth.parameter_gradients[p][i], 5e-6 * largest)
+            << graph.parameters()[p].name << "[" << i << "], " << plan;
+    for (std::size_t s = 0; s < run.states.size(); ++s)
+      EXPECT_LT(relative_distance(run.states[s], as_float(truth.states[s])), 2e-6)
+          << graph.states()[s].name << ", " << plan;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, CpuKernels, testing::ValuesIn(networks()),
-                         [](const auto& network) { return std::string(network.param.name); });
+class CpuKernels : public testing::TestWithParam<SmallNetwork> {};
+class MoreCpuKernels : public testing::TestWithParam<SmallNetwork> {};
+
+TEST_P(CpuKernels, ComputeWhatTheReferenceComputes) {
+  const std::vector<std::int64_t> whole{1}, uneven{4, 1, 2, 2};
+  expect_what_the_reference_computes(GetParam(), {{whole, "step"},
+                                                  {whole, "op"},
+                                                  {whole, "2"},
+                                                  {uneven, "step"},
+                                                  {uneven, "op"},
+                                                  {uneven, "2"}});
+}
+
+TEST_P(MoreCpuKernels, ComputeWhatTheReferenceComputes) {
+  expect_what_the_reference_computes(GetParam(), {{{1}, "step"}, {{4, 1, 2, 2}, "op"}});
+}
+
+const auto name_of = [](const auto& network) { return std::string(network.param.name); };
+INSTANTIATE_TEST_SUITE_P(Networks, CpuKernels, testing::ValuesIn(networks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Networks, MoreCpuKernels, testing::ValuesIn(more_small_networks()),
+                         name_of);
+
+// A NaN that a kernel swallowed would let a network that has diverged go on unnoticed.
+TEST(EveryCpuKernel, ShowsNotANumberInTheLoss) {
+  using Layer = std::function<NodeId(NetBuilder&, NodeId)>;
+  const std::vector<std::pair<const char*, Layer>> layers{
+      {"conv and relu", [](NetBuilder& n, NodeId x) { return n.relu(n.conv("b", x, {20})); }},
+      {"depthwise and relu",
+       [](NetBuilder& n, NodeId x) {
+         return n.relu(n.conv("b", x, {.channels = 16, .kernel = 3, .groups = 16}));
+       }},
+      {"max_pool", [](NetBuilder& n, NodeId x) { return n.max_pool(x, {.kernel = 3}); }},
+      {"average_pool", [](NetBuilder& n, NodeId x) { return n.average_pool(x, {.kernel = 3}); }},
+      {"batch_norm and relu", [](NetBuilder& n, NodeId x) { return n.relu(n.batch_norm("b", x)); }},
+      {"activations",
+       [](NetBuilder& n, NodeId x) {
+         return n.relu6(n.leaky_relu(n.sigmoid(n.tanh(n.gelu(n.gelu(x), true)))));
+       }},
+      {"norms",
+       [](NetBuilder& n, NodeId x) {
+         return n.layer_norm("b", n.local_response_norm(n.dropout(x), {}));
+       }},
+  };
+  for (const auto& [name, layer] : layers) {
+    const SmallNetwork network{name, {3, 9, 9}, [&](NetBuilder& n) {
+                                 return head(n, layer(n, n.conv("a", n.input(), {16})));
+                               }};
+    const Graph graph = build(network);
+    ReferenceInput<float> input = make_input<float>(graph, 3);
+    input.images[3 * 81 + 40] = std::numeric_limits<float>::quiet_NaN();
+    PlanOptions options;
+    options.chunks = {1};
+    const ExecutedRun run = execute(graph, plan_for(graph, 3, options), input, {}, 1);
+    EXPECT_TRUE(std::isnan(run.losses[0])) << name;
+  }
+}
 
 }  // namespace
 }  // namespace regatta

@@ -2,29 +2,31 @@
 #include <algorithm>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/lanes.h"
 #include "backends/cpu/vector.h"
 #include "ops/bins.h"
 
 namespace regatta::cpu {
 namespace {
 
-// One block of channels of one sample.
+// One block of channels of one sample. Rows are summed before they are added up: bins may be whole
+// images, and long sums lose digits.
 template <int LANES>
 REGATTA_INLINE void average_block(const Bins& bins, std::int64_t in_width, const float* in,
                                   float* out) {
+  using Floats = typename Lanes<LANES>::Floats;
   for (const Bin& row : bins.rows)
     for (const Bin& column : bins.columns) {
-      // Bins may be whole images, so rows are summed in float and added up in double.
-      double total[LANES] = {};
+      Floats total{};
       for (std::int64_t y = row.begin; y < row.end; ++y) {
-        float sum[LANES] = {};
-        const float* pixel = in + (y * in_width + column.begin) * LANES;
-        for (std::int64_t x = column.begin; x < column.end; ++x, pixel += LANES)
-          for (int l = 0; l < LANES; ++l) sum[l] += pixel[l];
-        for (int l = 0; l < LANES; ++l) total[l] += sum[l];
+        Floats sum{}, value;
+        for (std::int64_t x = column.begin; x < column.end; ++x) {
+          load(value, in + (y * in_width + x) * LANES);
+          sum += value;
+        }
+        total += sum;
       }
-      const double share = 1.0 / static_cast<double>(row.count * column.count);
-      for (int l = 0; l < LANES; ++l) out[l] = static_cast<float>(total[l] * share);
+      store(total * (1.0f / static_cast<float>(row.count * column.count)), out);
       out += LANES;
     }
 }
@@ -32,16 +34,18 @@ REGATTA_INLINE void average_block(const Bins& bins, std::int64_t in_width, const
 template <int LANES>
 REGATTA_INLINE void spread_block(const Bins& bins, std::int64_t in_width, const float* out_gradient,
                                  float* in_gradient) {
+  using Floats = typename Lanes<LANES>::Floats;
   for (const Bin& row : bins.rows)
     for (const Bin& column : bins.columns) {
-      const float share = 1.0f / static_cast<float>(row.count * column.count);
-      float part[LANES];
-      for (int l = 0; l < LANES; ++l) part[l] = out_gradient[l] * share;
-      for (std::int64_t y = row.begin; y < row.end; ++y) {
-        float* pixel = in_gradient + (y * in_width + column.begin) * LANES;
-        for (std::int64_t x = column.begin; x < column.end; ++x, pixel += LANES)
-          for (int l = 0; l < LANES; ++l) pixel[l] += part[l];
-      }
+      Floats part, sum;
+      load(part, out_gradient);
+      part *= 1.0f / static_cast<float>(row.count * column.count);
+      for (std::int64_t y = row.begin; y < row.end; ++y)
+        for (std::int64_t x = column.begin; x < column.end; ++x) {
+          float* target = in_gradient + (y * in_width + x) * LANES;
+          load(sum, target);
+          store(sum + part, target);
+        }
       out_gradient += LANES;
     }
 }

@@ -14,22 +14,24 @@ namespace {
 
 struct Draw {
   std::uint64_t key, first, stride;  // the index of lane l is first + l * stride
-  std::uint64_t threshold;           // of 2^24: dropout_keeps, in whole numbers
+  std::uint32_t threshold;           // of 2^24: dropout_keeps, in whole numbers
   float scale;
 };
 
+// Pixels and lanes as one loop, which is vectorised.
 template <int LANES, bool ADD>
 REGATTA_INLINE void scale_lanes(const Draw& draw, const float* from, float* to,
                                 std::int64_t pixels) {
-  for (std::int64_t p = 0; p < pixels; ++p)
-    for (int l = 0; l < LANES; ++l) {
-      const std::uint64_t index =
-          draw.first + static_cast<std::uint64_t>(l) * draw.stride + static_cast<std::uint64_t>(p);
-      const std::uint64_t bits = keyed_bits(draw.key, index) >> 40;
-      // A product, so that a NaN is not dropped unseen.
-      const float value = from[p * LANES + l] * (bits >= draw.threshold ? draw.scale : 0.0f);
-      to[p * LANES + l] = ADD ? to[p * LANES + l] + value : value;
-    }
+  const Draw d = draw;
+  for (std::int64_t i = 0; i < pixels * LANES; ++i) {
+    const std::uint64_t lane = static_cast<std::uint64_t>(i) % LANES;
+    const std::uint64_t pixel = static_cast<std::uint64_t>(i) / LANES;
+    const auto bits =
+        static_cast<std::uint32_t>(keyed_bits(d.key, d.first + lane * d.stride + pixel) >> 40);
+    // A product, so that a NaN is not dropped unseen.
+    const float value = from[i] * (bits >= d.threshold ? d.scale : 0.0f);
+    to[i] = ADD ? to[i] + value : value;
+  }
 }
 
 template <bool ADD>
@@ -70,7 +72,7 @@ class Dropout : public Kernel {
     Draw draw{.key = dropout_key(o.seed, draw_.stream, o.step),
               .first = 0,
               .stride = static_cast<std::uint64_t>(place_.pixels),
-              .threshold = static_cast<std::uint64_t>(std::ceil(draw_.probability * 0x1p24)),
+              .threshold = static_cast<std::uint32_t>(std::ceil(draw_.probability * 0x1p24)),
               .scale = draw_.scale};
     // Vectors are one plane of their features.
     const std::int64_t block = place_.block;

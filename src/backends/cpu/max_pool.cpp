@@ -1,7 +1,10 @@
 // Max pooling through oneDNN; which input won travels to backward in the stash.
+#include <cmath>
+
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/vector.h"
 #include "base/error.h"
 #include "ops/window.h"
 
@@ -10,12 +13,22 @@ namespace {
 
 using dnnl::memory;
 
+REGATTA_CLONES bool has_nan(const float* values, std::int64_t count) {
+  int found = 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= values[i] != values[i];
+  return found != 0;
+}
+
 class MaxPool : public Kernel {
  public:
-  explicit MaxPool(const Site& site) {
-    const Shape& in = site.input(0).shape;
-    const Shape& out = site.node.shape;
-    const Window w = window_of(site.node, 0);
+  explicit MaxPool(const Site& site)
+      : window_(window_of(site.node, 0)),
+        in_(site.input(0).shape),
+        out_(site.node.shape),
+        lanes_(channel_block(site.layout())),
+        blocks_(site.n * ((in_.channels() + lanes_ - 1) / lanes_)) {
+    const Shape &in = in_, &out = out_;
+    const Window& w = window_;
     // Channels that only pad are pooled like the others: zeros stay zeros.
     const std::int64_t channels = site.elements() / (out.height() * out.width());
     const memory::desc source({site.n, channels, in.height(), in.width()}, memory::data_type::f32,
@@ -66,6 +79,9 @@ class MaxPool : public Kernel {
     if (work == Work::forward) {
       // Evaluation keeps nothing, so the winners go to scratch.
       forward_({o.inputs[0], o.output, o.stash ? o.stash : own_stash, library});
+      // oneDNN passes NaNs over: a network that has diverged would go on with a loss that looks
+      // fine.
+      if (has_nan(o.inputs[0], blocks_ * in_.height() * in_.width() * lanes_)) show_nans(o);
     } else if (o.gradient_modes[0] == GradientMode::write) {
       backward_({o.output_gradient, o.input_gradients[0], o.stash, library});
     } else if (o.gradient_modes[0] == GradientMode::add) {
@@ -76,6 +92,23 @@ class MaxPool : public Kernel {
   }
 
  private:
+  void show_nans(const Operands& o) const {
+    float* target = o.output;
+    for (std::int64_t block = 0; block < blocks_; ++block) {
+      const float* source = o.inputs[0] + block * in_.height() * in_.width() * lanes_;
+      for (std::int64_t row = 0; row < out_.height(); ++row)
+        for (std::int64_t column = 0; column < out_.width(); ++column, target += lanes_)
+          window_.for_each_pixel(in_, row, column, [&](std::int64_t y, std::int64_t x, auto) {
+            const float* values = source + (y * in_.width() + x) * lanes_;
+            for (std::int64_t l = 0; l < lanes_; ++l)
+              if (std::isnan(values[l])) target[l] = values[l];
+          });
+    }
+  }
+
+  Window window_;
+  Shape in_, out_;
+  std::int64_t lanes_, blocks_;
   Launch forward_, backward_;
   std::size_t source_bytes_ = 0, stash_bytes_ = 0, library_scratch_ = 0;
 };

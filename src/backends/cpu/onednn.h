@@ -2,6 +2,7 @@
 // and executing through the C interface spares a map per call.
 #pragma once
 
+#include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
@@ -39,11 +40,15 @@ typename Primitive::primitive_desc describe_backward(const dnnl::primitive_attr&
 #endif
 }
 
+// A slope of zero would make oneDNN take a maximum, which turns a NaN into 0: a network that has
+// diverged would go on with a loss that looks fine. The least slope is compared instead, and lets
+// NaNs through.
 inline void append_relu(dnnl::post_ops& ops) {
+  constexpr float slope = std::numeric_limits<float>::min();
 #if DNNL_VERSION_MAJOR >= 3
-  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  ops.append_eltwise(dnnl::algorithm::eltwise_relu, slope, 0.0f);
 #else
-  ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, slope, 0.0f);
 #endif
 }
 
