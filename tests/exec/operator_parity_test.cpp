@@ -47,7 +47,7 @@ TEST_P(OperatorParity, IsAsNearToFloat64AsPyTorchsFloat32) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, OperatorParity, testing::ValuesIn(operator_networks()),
+INSTANTIATE_TEST_SUITE_P(Networks, OperatorParity, testing::ValuesIn(operator_network_names()),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace

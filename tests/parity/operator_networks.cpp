@@ -93,7 +93,7 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::vector<const char*> operator_networks() {
+std::vector<const char*> operator_network_names() {
   std::vector<const char*> names;
   for (const Row& row : rows) names.push_back(row.name);
   return names;

@@ -9,7 +9,7 @@
 
 namespace regatta {
 
-std::vector<const char*> operator_networks();  // their names
+std::vector<const char*> operator_network_names();
 std::optional<Graph> operator_network(std::string_view name, const Shape& input,
                                       std::int64_t classes);
 
