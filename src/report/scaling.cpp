@@ -1,0 +1,255 @@
+#include "report/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "base/random.h"
+
+namespace regatta {
+namespace {
+
+// Steps of a run that count, as images a second each.
+std::vector<double> steady_rates(const ScalingSample& sample, const WarmUp& warm_up) {
+  std::vector<double> rates;
+  for (std::size_t i = warm_up.steps; i < sample.step_seconds.size(); ++i)
+    rates.push_back(sample.images_per_step / sample.step_seconds[i]);
+  return rates;
+}
+
+double images_per_second(const ScalingSample& sample, std::size_t first_step) {
+  const auto begin = sample.step_seconds.begin() + static_cast<std::ptrdiff_t>(first_step);
+  const double seconds = std::accumulate(begin, sample.step_seconds.end(), 0.0);
+  const auto steps = static_cast<double>(sample.step_seconds.end() - begin);
+  return seconds > 0 ? steps * sample.images_per_step / seconds : 0;
+}
+
+ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
+  ScalingRow row;
+  std::vector<double> rates, warmup_steps, warmup_seconds;
+  for (const ScalingSample& sample : cell.samples) {
+    const WarmUp warm_up = find_warm_up(sample.step_seconds);
+    row.repeats.push_back(images_per_second(sample, warm_up.steps));
+    const std::vector<double> counted = steady_rates(sample, warm_up);
+    rates.insert(rates.end(), counted.begin(), counted.end());
+    warmup_steps.push_back(static_cast<double>(warm_up.steps));
+    warmup_seconds.push_back(warm_up.seconds);
+    row.course = std::max(row.course, warm_up.course);
+  }
+  row.images_per_s = mean_of(row.repeats);
+  row.median_images_per_s = median_of(rates);
+  // Runs differ more from each other than their steps do, so steps speak only where runs are few.
+  row.interval =
+      row.repeats.size() >= 3 ? mean_interval(row.repeats) : series_interval(rates, seed);
+  row.warmup_steps = median_of(warmup_steps);
+  row.warmup_seconds = median_of(warmup_seconds);
+  if (!cell.groups_alone.empty()) {
+    row.ideal = std::accumulate(cell.groups_alone.begin(), cell.groups_alone.end(), 0.0);
+    if (*row.ideal > 0) row.ideal_efficiency = 100 * row.images_per_s / *row.ideal;
+  }
+  row.cell = std::move(cell);
+  return row;
+}
+
+// Each repeat against the mean of the fewest workers, so that the spread of runs reaches the fit.
+std::vector<AmdahlPoint> points_of(const std::vector<ScalingRow>& rows) {
+  std::vector<AmdahlPoint> points;
+  const double least = rows.front().cell.workers;
+  for (const ScalingRow& row : rows)
+    for (const double rate : row.repeats)
+      if (rate > 0 && rows.front().images_per_s > 0)
+        points.push_back({row.cell.workers / least, rate / rows.front().images_per_s});
+  return points;
+}
+
+void compare(ScalingSeries& series) {
+  std::ranges::stable_sort(series.rows, {}, [](const ScalingRow& row) { return row.cell.workers; });
+  const ScalingRow& base = series.rows.front();
+  const double base_rate = base.images_per_s, least = base.cell.workers;
+  for (ScalingRow& row : series.rows) {
+    // Without a run on one worker, the fewest workers are taken to scale perfectly.
+    row.speedup = base_rate > 0 ? least * row.images_per_s / base_rate : 0;
+    row.efficiency = 100 * row.speedup / row.cell.workers;
+  }
+  series.amdahl = fit_amdahl(points_of(series.rows));
+}
+
+std::string formatted(const char* format, auto... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string heading(const ScalingResult& result, const ScalingSeries& series) {
+  return result.model + ", " + series.input + ", batch " + std::to_string(series.batch) + ", " +
+         series.scheduler;
+}
+
+std::string sentence(const AmdahlFit& fit) {
+  return formatted("Amdahl: %.1f%% serial (95%%: %.1f%% to %.1f%%)", 100 * fit.serial_fraction,
+                   100 * fit.interval.low, 100 * fit.interval.high);
+}
+
+// "too few tasks 31%, tail 8%"
+std::string causes_text(const Json& causes) {
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, share] : causes.items()) sorted.emplace_back(share.get<double>(), name);
+  std::ranges::sort(sorted, std::greater{});
+  std::string text;
+  for (const auto& [share, name] : sorted)
+    if (share >= 0.01)
+      text += (text.empty() ? "" : ", ") + name + formatted(" %.0f%%", 100 * share);
+  return text;
+}
+
+Json row_json(const ScalingRow& row) {
+  Json json{{"workers", row.cell.workers},
+            {"batch", row.cell.batch},
+            {"input", row.cell.input},
+            {"scheduler", row.cell.scheduler},
+            {"images_per_s", row.images_per_s},
+            {"median_images_per_s", row.median_images_per_s},
+            {"interval", {row.interval.low, row.interval.high}},
+            {"repeats", row.repeats},
+            {"speedup", row.speedup},
+            {"efficiency", row.efficiency},
+            {"warmup_steps", row.warmup_steps},
+            {"warmup_s", row.warmup_seconds},
+            {"course", course_name(row.course)}};
+  if (row.ideal) {
+    json["groups_alone"] = row.cell.groups_alone;
+    json["ideal_images_per_s"] = *row.ideal;
+    json["ideal_efficiency"] = row.ideal_efficiency ? Json(*row.ideal_efficiency) : Json();
+  }
+  if (!row.cell.idle_causes.is_null()) json["idle_causes"] = row.cell.idle_causes;
+  return json;
+}
+
+Json amdahl_json(const std::optional<AmdahlFit>& fit) {
+  return fit ? Json(fit->serial_fraction) : Json();
+}
+Json amdahl_interval_json(const std::optional<AmdahlFit>& fit) {
+  return fit ? Json{fit->interval.low, fit->interval.high} : Json();
+}
+
+}  // namespace
+
+std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlPoint>& points) {
+  // 1 / speedup - 1 / N = serial * (1 - 1 / N): a line through the origin.
+  std::vector<AmdahlPoint> useful;
+  for (const AmdahlPoint& point : points)
+    if (point.workers > 1 && point.speedup > 0) useful.push_back(point);
+  if (useful.empty()) return std::nullopt;
+  double xx = 0, xy = 0;
+  for (const auto& [workers, speedup] : useful) {
+    const double x = 1 - 1 / workers;
+    xx += x * x;
+    xy += x * (1 / speedup - 1 / workers);
+  }
+  const double slope = xy / xx;
+  double squares = 0;
+  for (const auto& [workers, speedup] : useful) {
+    const double left = 1 / speedup - 1 / workers - slope * (1 - 1 / workers);
+    squares += left * left;
+  }
+  const std::size_t freedom = useful.size() - 1;
+  const double half =
+      freedom > 0 ? student_95(freedom) * std::sqrt(squares / static_cast<double>(freedom) / xx)
+                  : 0;
+  const auto share = [](double value) { return std::clamp(value, 0.0, 1.0); };
+  return AmdahlFit{share(slope), {share(slope - half), share(slope + half)}};
+}
+
+ScalingResult analyse_scaling(std::string model, std::vector<ScalingCell> cells) {
+  ScalingResult result{std::move(model), {}};
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const ScalingCell& cell = cells[i];
+    auto found = std::ranges::find_if(result.series, [&](const ScalingSeries& series) {
+      return series.scheduler == cell.scheduler && series.input == cell.input &&
+             series.batch == cell.batch;
+    });
+    if (found == result.series.end())
+      found = result.series.insert(found, {cell.scheduler, cell.input, cell.batch, {}, {}});
+    found->rows.push_back(row_of(std::move(cells[i]), i));
+  }
+  for (ScalingSeries& series : result.series) compare(series);
+  return result;
+}
+
+std::string scaling_table(const ScalingResult& result) {
+  std::string text;
+  for (const ScalingSeries& series : result.series) {
+    text += heading(result, series) + "\n";
+    text += "workers   images/s            95%   median  speedup  efficiency  warm-up\n";
+    for (const ScalingRow& row : series.rows) {
+      text += formatted("%7d %10.1f %6.0f - %6.0f %8.1f %8.2f %10.1f%%  %.0f steps, %.2f s",
+                        row.cell.workers, row.images_per_s, row.interval.low, row.interval.high,
+                        row.median_images_per_s, row.speedup, row.efficiency, row.warmup_steps,
+                        row.warmup_seconds);
+      if (row.course == Course::unsteady) text += ", unsteady";
+      if (row.ideal_efficiency)
+        text += formatted("; %.1f%% of the groups' own %.1f", *row.ideal_efficiency, *row.ideal);
+      text += "\n";
+      if (!row.cell.idle_causes.is_null())
+        text += "          idle: " + causes_text(row.cell.idle_causes) + "\n";
+    }
+    if (series.amdahl) text += sentence(*series.amdahl) + "\n";
+    text += "\n";
+  }
+  return text;
+}
+
+std::string scaling_csv(const ScalingResult& result) {
+  std::string text =
+      "model,input,batch,scheduler,workers,images_per_s,interval_low,interval_high,"
+      "median_images_per_s,speedup,efficiency,warmup_steps,warmup_s,course,ideal_images_per_s,"
+      "ideal_efficiency\n";
+  for (const ScalingSeries& series : result.series)
+    for (const ScalingRow& row : series.rows) {
+      text += result.model + "," + series.input + "," + std::to_string(series.batch) + "," +
+              series.scheduler;
+      text +=
+          formatted(",%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row.cell.workers,
+                    row.images_per_s, row.interval.low, row.interval.high, row.median_images_per_s,
+                    row.speedup, row.efficiency, row.warmup_steps, row.warmup_seconds);
+      text += std::string(course_name(row.course)) + ",";
+      if (row.ideal) text += formatted("%.6g", *row.ideal);
+      text += ",";
+      if (row.ideal_efficiency) text += formatted("%.6g", *row.ideal_efficiency);
+      text += "\n";
+    }
+  return text;
+}
+
+Json scaling_json(const ScalingResult& result) {
+  Json rows = Json::array(), fits = Json::array();
+  for (const ScalingSeries& series : result.series) {
+    for (const ScalingRow& row : series.rows) rows.push_back(row_json(row));
+    fits.push_back({{"input", series.input},
+                    {"batch", series.batch},
+                    {"scheduler", series.scheduler},
+                    {"amdahl_serial_fraction", amdahl_json(series.amdahl)},
+                    {"amdahl_interval", amdahl_interval_json(series.amdahl)}});
+  }
+  Json json{{"model", result.model}, {"rows", rows}, {"fits", fits}};
+  // What most readers want: the fit of the only series, or of the first.
+  const auto& first = result.series.empty() ? std::nullopt : result.series.front().amdahl;
+  json["amdahl_serial_fraction"] = amdahl_json(first);
+  json["amdahl_interval"] = amdahl_interval_json(first);
+  return json;
+}
+
+std::vector<Turn> interleaved(std::size_t cells, std::size_t repeats, std::uint64_t seed) {
+  std::vector<Turn> turns;
+  for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
+    std::vector<std::size_t> order(cells);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t i = cells; i > 1; --i)
+      std::swap(order[i - 1], order[random_bits(seed, repeat, i) % i]);
+    for (const std::size_t cell : order) turns.push_back({cell, repeat});
+  }
+  return turns;
+}
+
+}  // namespace regatta
