@@ -13,10 +13,11 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 5> all_commands{
+constexpr std::array<Command, 6> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "a trained network's logits, as an npy file", run_predict},
+     {"bench", "how throughput grows with workers", run_bench},
      {"models", "the networks that come with it", run_models},
      {"data", "fetch and describe data sets", run_data}}};
 
@@ -101,6 +102,21 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
     return "'" + text + "' is not a whole number of " + std::to_string(least) + range;
   };
   return {check, ""};
+}
+
+std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string piece = text.substr(begin, end - begin);
+    if (piece.empty() || piece.size() > 9 ||
+        piece.find_first_not_of("0123456789") != std::string::npos)
+      throw InputError(flag + " " + text + ": use whole numbers, such as 3 or 3,5");
+    sizes.push_back(std::stoll(piece));
+    begin = end + 1;
+  }
+  return sizes;
 }
 
 void add_json_flag(CLI::App& app, std::optional<std::string>& file) {

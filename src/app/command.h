@@ -22,6 +22,7 @@ struct Command {
 
 std::span<const Command> commands();
 
+int run_bench(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
@@ -34,6 +35,9 @@ bool parse(CLI::App& app, std::span<const char* const> arguments);
 
 // For flags that count: CLI11 would take -1 or 1e30 for some number.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = INT64_MAX);
+
+// "3" or "3,5"; `flag` is named in the error.
+std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text);
 
 // --json FILE. A command that works for long checks with require_writable first.
 void add_json_flag(CLI::App& app, std::optional<std::string>& file);

@@ -27,22 +27,6 @@ struct TrainFlags {
   std::optional<int> keep;
 };
 
-// "3" or "3,5"
-std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text) {
-  std::vector<std::int64_t> sizes;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string piece = text.substr(begin, end - begin);
-    if (piece.empty() || piece.size() > 9 ||
-        piece.find_first_not_of("0123456789") != std::string::npos)
-      throw InputError(flag + " " + text + ": use whole numbers, such as 3 or 3,5");
-    sizes.push_back(std::stoll(piece));
-    begin = end + 1;
-  }
-  return sizes;
-}
-
 void declare(CLI::App& app, TrainFlags& flags) {
   JobOptions& job = flags.job;
   app.add_option("--model", job.model, "tiny, lenet5, resnet18, resnet50 (regatta models)")

@@ -2,21 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "base/random.h"
+#include "report/text.h"
 
 namespace regatta {
 namespace {
-
-// Steps of a run that count, as images a second each.
-std::vector<double> steady_rates(const ScalingSample& sample, const WarmUp& warm_up) {
-  std::vector<double> rates;
-  for (std::size_t i = warm_up.steps; i < sample.step_seconds.size(); ++i)
-    rates.push_back(sample.images_per_step / sample.step_seconds[i]);
-  return rates;
-}
 
 double images_per_second(const ScalingSample& sample, std::size_t first_step) {
   const auto begin = sample.step_seconds.begin() + static_cast<std::ptrdiff_t>(first_step);
@@ -27,12 +19,14 @@ double images_per_second(const ScalingSample& sample, std::size_t first_step) {
 
 ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
   ScalingRow row;
-  std::vector<double> rates, warmup_steps, warmup_seconds;
+  std::vector<double> seconds, rates, warmup_steps, warmup_seconds;  // of an image, of a step
   for (const ScalingSample& sample : cell.samples) {
     const WarmUp warm_up = find_warm_up(sample.step_seconds);
     row.repeats.push_back(images_per_second(sample, warm_up.steps));
-    const std::vector<double> counted = steady_rates(sample, warm_up);
-    rates.insert(rates.end(), counted.begin(), counted.end());
+    for (std::size_t i = warm_up.steps; i < sample.step_seconds.size(); ++i) {
+      seconds.push_back(sample.step_seconds[i] / sample.images_per_step);
+      rates.push_back(1 / seconds.back());
+    }
     warmup_steps.push_back(static_cast<double>(warm_up.steps));
     warmup_seconds.push_back(warm_up.seconds);
     row.course = std::max(row.course, warm_up.course);
@@ -40,8 +34,12 @@ ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
   row.images_per_s = mean_of(row.repeats);
   row.median_images_per_s = median_of(rates);
   // Runs differ more from each other than their steps do, so steps speak only where runs are few.
-  row.interval =
-      row.repeats.size() >= 3 ? mean_interval(row.repeats) : series_interval(rates, seed);
+  if (row.repeats.size() >= 3) {
+    row.interval = mean_interval(row.repeats);
+  } else {
+    const Interval image = series_interval(seconds, seed);
+    row.interval = {1 / image.high, 1 / image.low};
+  }
   row.warmup_steps = median_of(warmup_steps);
   row.warmup_seconds = median_of(warmup_seconds);
   if (!cell.groups_alone.empty()) {
@@ -73,12 +71,6 @@ void compare(ScalingSeries& series) {
     row.efficiency = 100 * row.speedup / row.cell.workers;
   }
   series.amdahl = fit_amdahl(points_of(series.rows));
-}
-
-std::string formatted(const char* format, auto... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
 }
 
 std::string heading(const ScalingResult& result, const ScalingSeries& series) {
@@ -238,6 +230,26 @@ Json scaling_json(const ScalingResult& result) {
   json["amdahl_serial_fraction"] = amdahl_json(first);
   json["amdahl_interval"] = amdahl_interval_json(first);
   return json;
+}
+
+PageData scaling_page(const ScalingResult& result, const Json& machine) {
+  Json all = Json::array(), facts = Json::array();
+  for (const ScalingSeries& series : result.series) {
+    Json rows = Json::array();
+    for (const ScalingRow& row : series.rows) rows.push_back(row_json(row));
+    all.push_back({{"name", series.input + ", batch " + std::to_string(series.batch) + ", " +
+                                series.scheduler},
+                   {"rows", rows},
+                   {"amdahl_serial_fraction", amdahl_json(series.amdahl)},
+                   {"amdahl_interval", amdahl_interval_json(series.amdahl)}});
+  }
+  for (const auto& [key, value] : machine.items())
+    facts.push_back({key, value.is_string() ? value.get<std::string>() : value.dump()});
+  return PageData({{"kind", "scaling"},
+                   {"title", "How " + result.model + " scales"},
+                   {"subtitle", "images a second of training steps, after warm-up"},
+                   {"series", all},
+                   {"facts", Json::array({Json{{"name", "Machine"}, {"rows", facts}}})}});
 }
 
 std::vector<Turn> interleaved(std::size_t cells, std::size_t repeats, std::uint64_t seed) {

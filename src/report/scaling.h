@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "report/page.h"
 #include "report/statistics.h"
 #include "report/warm_up.h"
 
@@ -70,6 +71,7 @@ ScalingResult analyse_scaling(std::string model, std::vector<ScalingCell> cells)
 std::string scaling_table(const ScalingResult& result);
 std::string scaling_csv(const ScalingResult& result);
 Json scaling_json(const ScalingResult& result);
+PageData scaling_page(const ScalingResult& result, const Json& machine);
 
 // Every (cell, repeat), all cells once per round, each round in its own order that `seed` fixes:
 // what disturbs the machine for a while hits all cells alike.

@@ -58,6 +58,17 @@ TEST(Scaling, AmdahlsFractionComesBackWithAnIntervalThatHoldsIt) {
   EXPECT_LT(fit.interval.high - fit.interval.low, 0.05);
 }
 
+// Few runs or many: the interval is of the mean that stands beside it, slow steps and all.
+TEST(Scaling, IntervalsHoldTheirMeans) {
+  for (const std::size_t repeats : {1, 2, 3, 5}) {
+    const ScalingResult result = analyse_scaling("tiny", {cell(1, 0, 0.6, repeats)});
+    const ScalingRow& row = result.series[0].rows[0];
+    EXPECT_LT(row.interval.low, row.images_per_s) << repeats;
+    EXPECT_GT(row.interval.high, row.images_per_s) << repeats;
+    EXPECT_EQ(row.repeats.size(), repeats);
+  }
+}
+
 TEST(Scaling, OneWorkerAloneHasNoFit) {
   const ScalingResult result = analyse_scaling("tiny", {cell(1, 0, 0, 1)});
   EXPECT_FALSE(result.series[0].amdahl);

@@ -1,0 +1,305 @@
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "app/bench_cell.h"
+#include "app/command.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/program.h"
+#include "plan/make_plan.h"
+#include "platform/machine.h"
+#include "train/job.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ScalingFlags {
+  CellOptions cell;
+  std::string workers, batches = "64";
+  std::string inputs, schedulers;  // empty: the model's own, the default
+  std::size_t repeats = 3;
+  std::uint64_t seed = 1;
+  std::optional<std::string> json_file, csv_file, plot_file;
+};
+
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> pieces;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    pieces.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return pieces;
+}
+
+// Flags that scaling and cell share.
+void declare_cell(CLI::App& app, CellOptions& cell) {
+  app.add_option("--model", cell.model, "a name that regatta models lists")
+      ->required()
+      ->type_name("NAME");
+  app.add_option("--data", cell.data, "data instead of made-up images")->type_name("SPEC");
+  app.add_option("--devices", cell.devices, "cpu, cuda or cpu,cuda")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--shares", cell.shares,
+                 "samples for each of --devices (default: by what each reaches alone)")
+      ->type_name("SIZES");
+  app.add_option("--precision", cell.precision, "fp32, or on GPUs tf32 or bf16")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--segments", cell.segments, "as regatta train takes it")->type_name("HOW");
+  app.add_option("--chunks", cell.chunks, "as regatta train takes it")->type_name("N|SIZES");
+  app.add_option("--reduction", cell.reduction, "slots, redux or loop")
+      ->type_name("HOW")
+      ->capture_default_str();
+  app.add_option("--steps", cell.steps, "steps of each run, instead of --seconds")
+      ->type_name("N")
+      ->check(whole_number(1));
+  app.add_option("--seconds", cell.seconds, "length of each run")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+}
+
+void declare_one(CLI::App& app, CellOptions& cell, std::optional<std::string>& json_file) {
+  declare_cell(app, cell);
+  app.add_option("--batch", cell.batch, "images per step")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  app.add_option("--workers", cell.workers, "CPU workers")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers))
+      ->capture_default_str();
+  app.add_option("--input", cell.input, "image size")->type_name("CxHxW");
+  app.add_option("--scheduler", cell.scheduler, "StarPU scheduler")->type_name("NAME");
+  add_json_flag(app, json_file);
+  app.footer("Example:\n  regatta bench cell --model tiny --workers 2 --steps 200");
+}
+
+void declare_scaling(CLI::App& app, ScalingFlags& flags) {
+  declare_cell(app, flags.cell);
+  app.add_option("--workers", flags.workers,
+                 "CPU workers of each cell (default: 1, 2, 4, ... and the CPUs there are)")
+      ->type_name("LIST");
+  app.add_option("--batch", flags.batches, "images per step, several after commas")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--input", flags.inputs, "image sizes, several after commas")
+      ->type_name("CxHxW,...");
+  app.add_option("--scheduler", flags.schedulers, "StarPU schedulers, several after commas")
+      ->type_name("LIST");
+  app.add_option("--repeats", flags.repeats, "runs of each cell, taking turns")
+      ->type_name("N")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of the order of runs")
+      ->type_name("N")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--csv", flags.csv_file, "write the table to FILE")->type_name("FILE");
+  app.add_option("--plot", flags.plot_file, "write charts to FILE, a page that stands alone")
+      ->type_name("FILE.html");
+  add_json_flag(app, flags.json_file);
+  app.footer(
+      "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
+      "scaling.html");
+}
+
+std::vector<std::int64_t> powers_of_two(int last) {
+  std::vector<std::int64_t> counts;
+  for (int n = 1; n < last; n *= 2) counts.push_back(n);
+  counts.push_back(last);
+  return counts;
+}
+
+// The cells, in the order of their flags.
+std::vector<CellOptions> cells_of(const ScalingFlags& flags) {
+  std::vector<std::int64_t> workers = flags.workers.empty()
+                                          ? powers_of_two(std::min(available_cpus(), most_workers))
+                                          : parse_sizes("--workers", flags.workers);
+  std::ranges::sort(workers);
+  if (workers.front() < 1 || workers.back() > most_workers)
+    throw InputError("--workers " + flags.workers + ": use 1 to " + std::to_string(most_workers));
+  const auto or_one = [](const std::string& text) {
+    std::vector<std::optional<std::string>> choices;
+    for (const std::string& each : listed(text)) choices.emplace_back(each);
+    if (choices.empty()) choices.emplace_back();
+    return choices;
+  };
+  std::vector<CellOptions> cells;
+  for (const auto& scheduler : or_one(flags.schedulers))
+    for (const auto& input : or_one(flags.inputs))
+      for (const std::int64_t batch : parse_sizes("--batch", flags.batches))
+        for (const std::int64_t count : workers) {
+          CellOptions cell = flags.cell;
+          cell.scheduler = scheduler;
+          cell.input = input;
+          cell.input = input_of(cell);
+          cell.batch = batch;
+          cell.workers = static_cast<int>(count);
+          if (batch < 1) throw InputError("--batch " + flags.batches + ": use 1 or more");
+          cells.push_back(std::move(cell));
+        }
+  return cells;
+}
+
+// Each run is a process of its own: StarPU starts once in it, and no run inherits the memory, the
+// threads or the failure of another.
+class Runs {
+ public:
+  Runs() : program_(fs::read_symlink("/proc/self/exe")) {
+    std::string pattern = (fs::temp_directory_path() / "regatta-bench-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw InputError("cannot make a folder in " + pattern);
+    folder_ = pattern;
+  }
+  ~Runs() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+
+  ScalingSample run(const CellOptions& cell) const {
+    const fs::path result = folder_ / "cell.json";
+    std::vector<std::string> arguments{program_.string(), "bench", "cell"};
+    for (const std::string& flag : flags_of(cell)) arguments.push_back(flag);
+    const auto add = [&](const char* flag, const std::string& value) {
+      arguments.insert(arguments.end(), {flag, value});
+    };
+    if (cell.steps) add("--steps", std::to_string(*cell.steps));
+    add("--seconds", std::to_string(cell.seconds));
+    add("--json", result.string());
+    const ProgramResult done = regatta::run_program(arguments);
+    if (done.status != 0) {
+      const std::string said = done.first_line();
+      throw InputError(said.starts_with("regatta: ") ? said.substr(9) : "a run failed: " + said);
+    }
+    const Json json = read_json(result);
+    return {json.at("step_s").get<std::vector<double>>(), json.at("batch").get<double>()};
+  }
+
+ private:
+  fs::path program_, folder_;
+};
+
+double steady_rate(const ScalingSample& sample) {
+  const WarmUp warm_up = find_warm_up(sample.step_seconds);
+  return sample.images_per_step / warm_up.steady;
+}
+
+// Every device for itself, on the whole batch.
+std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
+  std::vector<double> rates;
+  for (const std::string& device : listed(cell.devices)) {
+    CellOptions alone = cell;
+    alone.devices = device;
+    alone.shares.reset();
+    alone.precision = device == "cpu" ? "fp32" : cell.precision;
+    rates.push_back(steady_rate(runs.run(alone)));
+  }
+  return rates;
+}
+
+// In proportion to what each reaches alone, and at least one sample each.
+std::string shares_by(const std::vector<double>& rates, std::int64_t batch) {
+  double total = 0;
+  for (const double rate : rates) total += rate;
+  std::string text;
+  std::int64_t left = batch;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const auto others = static_cast<std::int64_t>(rates.size() - i - 1);
+    const auto fair =
+        static_cast<std::int64_t>(std::llround(rates[i] / total * static_cast<double>(batch)));
+    const std::int64_t share =
+        others == 0 ? left
+                    : std::clamp<std::int64_t>(fair, 1, std::max<std::int64_t>(left - others, 1));
+    text += (i ? "," : "") + std::to_string(share);
+    left -= share;
+  }
+  return text;
+}
+
+std::string name_of(const CellOptions& cell) {
+  return *cell.input + ", batch " + std::to_string(cell.batch) +
+         (cell.scheduler ? ", " + *cell.scheduler : "") + ", " + std::to_string(cell.workers) +
+         (cell.workers == 1 ? " worker" : " workers");
+}
+
+ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>& cells) {
+  const Runs runs;
+  const bool mixed = listed(flags.cell.devices).size() > 1;
+  std::vector<ScalingCell> measured;
+  for (const CellOptions& cell : cells)
+    measured.push_back(
+        {cell.scheduler.value_or("eager"), *cell.input, cell.batch, cell.workers, {}, {}, {}});
+  std::vector<std::vector<std::vector<double>>> alone(cells.size());  // cell, repeat, device
+  const std::vector<Turn> turns = interleaved(cells.size(), flags.repeats, flags.seed);
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    CellOptions cell = cells[turns[i].cell];
+    if (mixed) {
+      alone[turns[i].cell].push_back(rates_alone(runs, cell));
+      if (!cell.shares) cell.shares = shares_by(alone[turns[i].cell].back(), cell.batch);
+    }
+    const ScalingSample sample = runs.run(cell);
+    char text[160];
+    std::snprintf(text, sizeof text, "run %zu of %zu: %s: %.1f images/s", i + 1, turns.size(),
+                  name_of(cell).c_str(), steady_rate(sample));
+    std::cerr << text << std::endl;
+    measured[turns[i].cell].samples.push_back(sample);
+  }
+  for (std::size_t c = 0; mixed && c < cells.size(); ++c)
+    for (std::size_t device = 0; device < alone[c].front().size(); ++device) {
+      std::vector<double> rates;
+      for (const auto& repeat : alone[c]) rates.push_back(repeat[device]);
+      measured[c].groups_alone.push_back(mean_of(rates));
+    }
+  return analyse_scaling(flags.cell.model, std::move(measured));
+}
+
+int run_scaling(const ScalingFlags& flags) {
+  const std::vector<CellOptions> cells = cells_of(flags);
+  for (const auto* file : {&flags.json_file, &flags.csv_file, &flags.plot_file})
+    if (*file) require_writable(**file);
+  const ScalingResult result = measure(flags, cells);
+  std::cout << scaling_table(result);
+  const Json machine{{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
+  Json json = scaling_json(result);
+  json["machine"] = machine;
+  write_json_result(flags.json_file, json);
+  if (flags.csv_file) write_file(*flags.csv_file, scaling_csv(result));
+  if (flags.plot_file) write_file(*flags.plot_file, scaling_page(result, machine).html());
+  return 0;
+}
+
+}  // namespace
+
+int run_bench(std::span<const char* const> arguments) {
+  CLI::App app("Measures how throughput grows with workers.", "regatta bench");
+  app.require_subcommand(1);
+  ScalingFlags flags;
+  CLI::App* scaling =
+      app.add_subcommand("scaling", "throughput, speedup and efficiency over numbers of workers");
+  declare_scaling(*scaling, flags);
+  CellOptions cell;
+  std::optional<std::string> cell_json;
+  CLI::App* one = app.add_subcommand("cell", "one run, in this process: the time of every step");
+  declare_one(*one, cell, cell_json);
+  app.footer(
+      "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
+      "scaling.html");
+  if (!parse(app, arguments)) return 0;
+  if (scaling->parsed()) return run_scaling(flags);
+
+  if (cell_json) require_writable(*cell_json);
+  const ScalingSample sample = run_cell(cell);
+  std::printf("%.1f images/s\n", steady_rate(sample));
+  write_json_result(cell_json,
+                    {{"batch", sample.images_per_step}, {"step_s", sample.step_seconds}});
+  return 0;
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,154 @@
+#include "report/run_report.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "report/statistics.h"
+#include "report/text.h"
+#include "report/trace_page.h"
+#include "trace/store.h"
+
+namespace regatta {
+namespace fs = std::filesystem;
+namespace {
+
+// --- curves ---
+
+double batch_of(const Json& run) {
+  return run.contains("recipe") ? run["recipe"].value("batch", 1.0) : 1.0;
+}
+
+WarmUp warm_up_of(const RunCurves& curves, double batch) {
+  std::vector<double> durations;
+  for (const double rate : curves.images_per_s) durations.push_back(batch / std::max(rate, 1e-9));
+  return find_warm_up(durations);
+}
+
+void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
+  page.add("step.number", curves.steps);
+  page.add("step.loss", curves.losses);
+  page.add("step.rate", std::vector<float>(curves.images_per_s.begin(), curves.images_per_s.end()));
+  page.json()["epochs"] = curves.epochs;
+  if (curves.images_per_s.empty()) return;
+  const WarmUp warm_up = warm_up_of(curves, batch_of(run));
+  page.json()["warm_up"] = {{"course", course_name(warm_up.course)},
+                            {"steps", warm_up.steps},
+                            {"seconds", warm_up.seconds},
+                            {"steady_until", warm_up.steady_until}};
+  const std::vector<double> steady(
+      curves.images_per_s.begin() + static_cast<std::ptrdiff_t>(warm_up.steps),
+      curves.images_per_s.end());
+  Json& tiles = page.json()["tiles"];
+  tiles.push_back(tile("throughput", number_text(median_of(steady)), "images/s",
+                       "median after " + std::to_string(warm_up.steps) + " warm-up steps"));
+  if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
+    tiles.push_back(
+        tile("test accuracy",
+             formatted("%.2f", 100 * curves.epochs.back()["test_accuracy"].get<double>()), "%",
+             "after epoch " + curves.epochs.back()["epoch"].dump()));
+  tiles.push_back(tile("loss", formatted("%.4g", static_cast<double>(curves.losses.back())), "",
+                       "of step " + count_text(curves.steps.back())));
+}
+
+// --- facts ---
+
+std::string fact_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+Json facts_of(const Json& object) {
+  Json rows = Json::array();
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null()) continue;
+    if (value.is_object())
+      for (const auto& [inner, each] : value.items())
+        rows.push_back({key + " " + inner, fact_text(each)});
+    else if (value.is_array() && value.size() > 8)
+      rows.push_back({key, std::to_string(value.size()) + " of them"});
+    else
+      rows.push_back({key, fact_text(value)});
+  }
+  return rows;
+}
+
+Json plan_facts(const Json& plan) {
+  Json rows = Json::array();
+  for (const Json& node : plan.value("nodes", Json::array()))
+    for (const Json& group : node.value("groups", Json::array())) {
+      const Json chunks = group.value("chunks", Json::array());
+      rows.push_back({"group " + group.value("name", ""),
+                      std::to_string(group.value("workers", 0)) + " workers, " +
+                          std::to_string(chunks.size()) + " chunks: " + chunks.dump()});
+    }
+  Json rest = plan;
+  for (const char* key : {"nodes", "regatta_plan", "recipe"}) rest.erase(key);
+  rest["segments"] = plan.value("segments", Json::array()).size();
+  for (Json& row : facts_of(rest)) rows.push_back(std::move(row));
+  return rows;
+}
+
+Json all_facts(const Json& run) {
+  Json facts = Json::array();
+  if (run.contains("recipe"))
+    facts.push_back({{"name", "What was computed"}, {"rows", facts_of(run["recipe"])}});
+  if (run.contains("plan"))
+    facts.push_back({{"name", "When and where"}, {"rows", plan_facts(run["plan"])}});
+  if (run.contains("machine"))
+    facts.push_back({{"name", "Machine"}, {"rows", facts_of(run["machine"])}});
+  return facts;
+}
+
+}  // namespace
+
+RunCurves read_curves(const fs::path& folder) {
+  RunCurves curves;
+  std::ifstream file(folder / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    if (json.contains("epoch")) {
+      curves.epochs.push_back(json);
+    } else if (json.contains("step") && json.contains("loss") && json.contains("images_per_s")) {
+      if (!json["loss"].is_number() || !json["images_per_s"].is_number()) continue;
+      curves.steps.push_back(json["step"].get<std::uint32_t>());
+      curves.losses.push_back(json["loss"].get<float>());
+      curves.images_per_s.push_back(json["images_per_s"].get<double>());
+    }
+  }
+  return curves;
+}
+
+PageData run_page(const std::string& name, const Json& run, const RunCurves& curves,
+                  const trace::Record* record, const trace::Analysis* analysis) {
+  const Json recipe = run.value("recipe", Json::object());
+  std::string title = recipe.value("model", name);
+  if (recipe.contains("data")) title += " on " + fact_text(recipe["data"]);
+  PageData page({{"kind", "run"},
+                 {"title", title},
+                 {"subtitle", name},
+                 {"tiles", Json::array()},
+                 {"tables", Json::array()},
+                 {"facts", all_facts(run)}});
+  add_curves(page, run, curves);
+  if (record && analysis) add_trace(page, run, *record, *analysis);
+  return page;
+}
+
+void write_report(const fs::path& folder, const fs::path& file) {
+  if (!fs::exists(folder / "run.json"))
+    throw InputError("'" + folder.string() + "' is not the folder of a run: it has no run.json");
+  const Json run = read_json(folder / "run.json");
+  const RunCurves curves = read_curves(folder);
+  const std::string name = fs::absolute(folder).lexically_normal().filename().string();
+  if (!fs::exists(folder / trace::store_name)) {
+    write_file(file, run_page(name, run, curves, nullptr, nullptr).html());
+    return;
+  }
+  const trace::Record record = trace::read_store(folder / trace::store_name);
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  write_file(file, run_page(name, run, curves, &record, &analysis).html());
+}
+
+}  // namespace regatta

@@ -1,0 +1,30 @@
+// report.html of a run folder: timeline, idle causes, curves and facts of one run.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "report/page.h"
+#include "report/warm_up.h"
+#include "trace/analysis.h"
+
+namespace regatta {
+
+// metrics.jsonl, read again.
+struct RunCurves {
+  std::vector<std::uint32_t> steps;
+  std::vector<float> losses;
+  std::vector<double> images_per_s;
+  Json epochs = Json::array();
+};
+// Lines that are cut or strange are passed over: the run may still be going on.
+RunCurves read_curves(const std::filesystem::path& folder);
+
+// `run` is run.json; `record` and `analysis` may be missing (a run without --trace).
+PageData run_page(const std::string& name, const Json& run, const RunCurves& curves,
+                  const trace::Record* record, const trace::Analysis* analysis);
+
+// Reads a run folder, with its trace if there is one, and writes the page. Throws InputError.
+void write_report(const std::filesystem::path& folder, const std::filesystem::path& file);
+
+}  // namespace regatta

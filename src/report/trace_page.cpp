@@ -1,0 +1,343 @@
+#include "report/trace_page.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "report/text.h"
+
+namespace regatta {
+namespace {
+
+constexpr std::size_t most_tasks = 500'000;  // more would make a page that browsers choke on
+constexpr std::size_t most_rows = 10;        // of a table
+
+// "layer1.0.conv1" for a segment of one operator, "conv1 … fc" for a longer one.
+Json segment_names(const Json& run, const trace::Record& record) {
+  Json names = Json::array();
+  if (run.contains("plan"))
+    for (const Json& segment : run["plan"].value("segments", Json::array())) {
+      const std::string first = segment.value("first", ""), last = segment.value("last", "");
+      names.push_back(first == last ? first : first + " … " + last);
+    }
+  for (const trace::TaskKind& kind : record.kinds)
+    while (std::ssize(names) <= kind.segment)
+      names.push_back("segment " + std::to_string(names.size()));
+  return names;
+}
+
+// Which of the record's tasks the page shows: those that touch the window, at most so many.
+std::vector<std::size_t> shown_tasks(const trace::Record& record, const trace::Window& window) {
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < record.tasks.size(); ++i) {
+    const trace::Task& task = record.tasks[i];
+    if (task.worker >= 0 && task.end > window.start && task.start < window.end) shown.push_back(i);
+  }
+  std::ranges::stable_sort(shown, {}, [&](std::size_t i) { return record.tasks[i].start; });
+  if (shown.size() > most_tasks) shown.resize(most_tasks);
+  return shown;
+}
+
+template <class T>
+T or_none(std::int64_t value) {
+  constexpr T none = std::numeric_limits<T>::max();
+  return value < 0 || value >= none ? none : static_cast<T>(value);
+}
+
+float span_seconds(trace::Time from, trace::Time to) {
+  return from == trace::unknown || to == trace::unknown
+             ? -1.0f
+             : static_cast<float>(trace::seconds(to - from));
+}
+
+class TracePage {
+ public:
+  TracePage(PageData& page, const trace::Record& record, const trace::Analysis& analysis)
+      : page_(page), record_(record), analysis_(analysis), start_(analysis.window.start) {
+    tasks_ = shown_tasks(record, analysis.window);
+    for (std::size_t row = 0; row < tasks_.size(); ++row)
+      row_of_[record.tasks[tasks_[row]].id] = static_cast<std::uint32_t>(row);
+  }
+
+  void add(const Json& segments) {
+    add_tasks();
+    add_idle();
+    add_marks();
+    add_summary(segments);
+    add_tiles();
+    add_tables(segments);
+  }
+
+ private:
+  double offset(trace::Time time) const { return trace::seconds(time - start_); }
+
+  template <class T, class Value>
+  void task_column(const char* name, Value value) {
+    std::vector<T> column;
+    column.reserve(tasks_.size());
+    for (const std::size_t i : tasks_) column.push_back(value(record_.tasks[i]));
+    page_.add(std::string("task.") + name, column);
+  }
+
+  void add_tasks() {
+    const std::unordered_set<std::int64_t> critical(analysis_.critical_path.begin(),
+                                                    analysis_.critical_path.end());
+    std::map<std::string, std::uint16_t> phases;
+    const auto phase_of = [&](const trace::Task& task) {
+      const std::string& name = record_.kind_of(task).phases;
+      const auto next = static_cast<std::uint16_t>(phases.size());
+      const auto [found, fresh] = phases.emplace(name, next);
+      if (fresh) phase_names_.push_back(name);
+      return found->second;
+    };
+    using trace::Task;
+    // What began before the window is shown from its border on.
+    const auto begin = [&](const Task& t) { return std::max(t.start, start_); };
+    task_column<double>("start", [&](const Task& t) { return offset(begin(t)); });
+    task_column<float>("duration", [&](const Task& t) { return span_seconds(begin(t), t.end); });
+    task_column<std::uint16_t>("worker",
+                               [](const Task& t) { return or_none<std::uint16_t>(t.worker); });
+    task_column<std::uint16_t>("phase", phase_of);
+    const auto of_kind = [&](std::int32_t trace::TaskKind::*member) {
+      return [this, member](const Task& t) {
+        return or_none<std::uint16_t>(record_.kind_of(t).*member);
+      };
+    };
+    task_column<std::uint16_t>("segment", of_kind(&trace::TaskKind::segment));
+    task_column<std::uint16_t>("part", of_kind(&trace::TaskKind::part));
+    task_column<std::uint16_t>("chunk", of_kind(&trace::TaskKind::chunk));
+    task_column<std::uint32_t>("step",
+                               [](const Task& t) { return or_none<std::uint32_t>(t.step); });
+    task_column<float>("ready", [](const Task& t) { return span_seconds(t.ready, t.start); });
+    task_column<float>("acquire", [](const Task& t) { return span_seconds(0, t.acquire); });
+    task_column<float>("predicted", [](const Task& t) { return span_seconds(0, t.predicted); });
+    task_column<std::uint8_t>("critical", [&](const Task& t) { return critical.contains(t.id); });
+  }
+
+  void add_idle() {
+    std::vector<double> starts;
+    std::vector<float> durations;
+    std::vector<std::uint16_t> workers;
+    std::vector<std::uint8_t> causes;
+    std::vector<std::uint32_t> blamed;
+    for (const trace::IdleInterval& idle : analysis_.idle) {
+      if (starts.size() >= most_tasks) break;
+      starts.push_back(offset(idle.start));
+      durations.push_back(span_seconds(idle.start, idle.end));
+      workers.push_back(or_none<std::uint16_t>(idle.worker));
+      causes.push_back(static_cast<std::uint8_t>(idle.cause));
+      const auto found = row_of_.find(idle.task);
+      blamed.push_back(found == row_of_.end() ? UINT32_MAX : found->second);
+    }
+    page_.add("idle.start", starts);
+    page_.add("idle.duration", durations);
+    page_.add("idle.worker", workers);
+    page_.add("idle.cause", causes);
+    page_.add("idle.task", blamed);
+  }
+
+  void add_marks() {
+    std::vector<double> times;
+    std::vector<std::uint32_t> steps;
+    for (const trace::Mark& mark : record_.marks) {
+      if (mark.name != "step" || mark.time < start_ || mark.time > analysis_.window.end) continue;
+      times.push_back(offset(mark.time));
+      steps.push_back(or_none<std::uint32_t>(mark.number));
+    }
+    page_.add("mark.time", times);
+    page_.add("mark.step", steps);
+  }
+
+  void add_summary(const Json& segments) {
+    Json workers = Json::array(), causes = Json::array();
+    for (std::size_t w = 0; w < record_.workers.size(); ++w) {
+      Json worker{{"name", record_.workers[w].name}, {"group", record_.workers[w].group}};
+      if (w < analysis_.workers.size()) {
+        const trace::WorkerUse& use = analysis_.workers[w];
+        worker["busy_s"] = trace::seconds(use.busy);
+        worker["idle_s"] = trace::seconds(use.idle);
+        worker["overhead_s"] = trace::seconds(use.overhead);
+        Json by_cause = Json::array();
+        for (const trace::Time time : use.causes) by_cause.push_back(trace::seconds(time));
+        worker["idle_by_cause"] = by_cause;
+      }
+      workers.push_back(worker);
+    }
+    for (std::size_t c = 0; c < trace::cause_count; ++c) {
+      const auto cause = static_cast<trace::Cause>(c);
+      std::string name(trace::cause_name(cause));
+      std::ranges::replace(name, '_', ' ');
+      causes.push_back({{"name", name},
+                        {"why", trace::cause_text(cause)},
+                        {"seconds", trace::seconds(analysis_.causes[c])}});
+    }
+    page_.json()["trace"] = {{"workers", workers},
+                             {"phases", phase_names_},
+                             {"segments", segments},
+                             {"causes", causes},
+                             {"wall_s", trace::seconds(analysis_.wall())},
+                             {"tasks", analysis_.tasks}};
+  }
+
+  void add_tiles() {
+    Json& tiles = page_.json()["tiles"];
+    const double wall = trace::seconds(analysis_.wall());
+    const double all = wall * static_cast<double>(std::max<std::size_t>(record_.workers.size(), 1));
+    if (all <= 0) return;
+    tiles.push_back(tile("workers busy",
+                         formatted("%.1f", 100 * trace::seconds(analysis_.work) / all), "%",
+                         "of the recorded " + seconds_text(wall)));
+    tiles.push_back(tile(
+        "efficiency", formatted("%.1f", 100 * analysis_.efficiency()), "%",
+        "of the best these tasks allow on " + std::to_string(record_.workers.size()) + " workers"));
+    tiles.push_back(tile("critical path",
+                         formatted("%.1f", 100 * trace::seconds(analysis_.critical) / wall), "%",
+                         seconds_text(trace::seconds(analysis_.critical)) + " of the time"));
+    tiles.push_back(
+        tile("tasks", count_text(analysis_.tasks), "",
+             analysis_.steps > 0 ? "in " + count_text(analysis_.steps) + " steps" : ""));
+    add_energy(tiles);
+  }
+
+  void add_energy(Json& tiles) const {
+    double joules = 0;
+    bool estimate = false;
+    std::unordered_set<std::int64_t> steps;
+    for (const trace::Counter& counter : record_.counters) {
+      if (counter.unit != "J") continue;
+      joules += counter.value;
+      estimate = estimate || counter.source == "estimate";
+      steps.insert(counter.step);
+    }
+    if (steps.empty()) return;
+    tiles.push_back(tile("energy", number_text(joules / static_cast<double>(steps.size())),
+                         "J a step",
+                         estimate ? "estimated from the platform's watts" : "measured"));
+  }
+
+  void add_tables(const Json& segments) {
+    Json& tables = page_.json()["tables"];
+    Json helpful = Json::array();
+    for (const trace::KindUse& use : analysis_.kinds) {
+      if (helpful.size() >= most_rows) break;
+      const trace::TaskKind& kind = record_.kinds[static_cast<std::size_t>(use.kind)];
+      helpful.push_back({trace::label(kind), count_text(use.tasks),
+                         seconds_text(trace::seconds(use.busy)),
+                         seconds_text(trace::seconds(use.critical)),
+                         seconds_text(trace::seconds(use.blamed)), seconds_text(use.gain_s)});
+    }
+    tables.push_back({{"title", "Tasks whose change would help most"},
+                      {"hint", "gain: wall time saved if it took none"},
+                      {"headings", {"task", "runs", "busy", "critical", "others waited", "gain"}},
+                      {"rows", helpful}});
+    tables.push_back(segment_table(segments));
+    if (!record_.operators.empty()) tables.push_back(operator_table());
+    if (!record_.links.empty()) tables.push_back(link_table());
+  }
+
+  Json segment_table(const Json& segments) const {
+    struct Use {
+      std::int64_t tasks = 0;
+      trace::Time busy = 0, critical = 0;
+    };
+    std::map<std::int32_t, Use> by_segment;
+    for (const trace::KindUse& use : analysis_.kinds) {
+      Use& sum = by_segment[record_.kinds[static_cast<std::size_t>(use.kind)].segment];
+      sum.tasks += use.tasks;
+      sum.busy += use.busy;
+      sum.critical += use.critical;
+    }
+    std::vector<std::pair<std::int32_t, Use>> sorted(by_segment.begin(), by_segment.end());
+    std::ranges::sort(sorted, std::greater{}, [](const auto& each) { return each.second.busy; });
+    if (sorted.size() > most_rows) sorted.resize(most_rows);
+    Json rows = Json::array();
+    for (const auto& [segment, use] : sorted)
+      rows.push_back(
+          {segment < 0 ? Json("no segment") : segments[static_cast<std::size_t>(segment)],
+           count_text(use.tasks), seconds_text(trace::seconds(use.busy)),
+           percent_text(share_of_work(use.busy)), seconds_text(trace::seconds(use.critical))});
+    return {{"title", "By segment"},
+            {"headings", {"segment", "tasks", "busy", "share", "critical"}},
+            {"rows", rows}};
+  }
+
+  Json operator_table() const {
+    std::map<std::int32_t, std::pair<std::int64_t, trace::Time>> by_kind;
+    for (const trace::Operator& each : record_.operators) {
+      by_kind[each.kind].first += 1;
+      by_kind[each.kind].second += each.end - each.start;
+    }
+    std::vector<std::pair<trace::Time, std::int32_t>> sorted;
+    for (const auto& [kind, use] : by_kind) sorted.emplace_back(use.second, kind);
+    std::ranges::sort(sorted, std::greater{});
+    if (sorted.size() > 2 * most_rows) sorted.resize(2 * most_rows);
+    Json rows = Json::array();
+    for (const auto& [time, index] : sorted) {
+      const trace::OperatorKind& kind = record_.operator_kinds[static_cast<std::size_t>(index)];
+      rows.push_back({kind.name + " " + kind.work, count_text(by_kind[index].first),
+                      seconds_text(trace::seconds(time)), percent_text(share_of_work(time))});
+    }
+    return {{"title", "By operator"},
+            {"headings", {"operator", "runs", "time", "share"}},
+            {"rows", rows}};
+  }
+
+  Json link_table() const {
+    Json rows = Json::array();
+    for (const trace::Link& link : record_.links)
+      rows.push_back({link.from + " → " + link.to, count_text(link.transfers),
+                      number_text(static_cast<double>(link.bytes) / 1e6) + " MB"});
+    return {{"title", "Transfers"}, {"headings", {"link", "transfers", "data"}}, {"rows", rows}};
+  }
+
+  double share_of_work(trace::Time time) const {
+    return analysis_.work > 0 ? static_cast<double>(time) / static_cast<double>(analysis_.work) : 0;
+  }
+
+  PageData& page_;
+  const trace::Record& record_;
+  const trace::Analysis& analysis_;
+  trace::Time start_;
+  std::vector<std::size_t> tasks_;  // indices into the record, by start
+  std::unordered_map<std::int64_t, std::uint32_t> row_of_;
+  std::vector<std::string> phase_names_;
+};
+
+}  // namespace
+
+void add_trace(PageData& page, const Json& run, const trace::Record& record,
+               const trace::Analysis& analysis) {
+  TracePage(page, record, analysis).add(segment_names(run, record));
+}
+
+std::vector<StepUse> use_by_step(const trace::Record& record, const trace::Analysis& analysis) {
+  std::vector<StepUse> uses;
+  std::vector<trace::Time> ends;  // of the steps in `uses`; each begins where the one before ends
+  trace::Time previous = analysis.window.start;
+  std::vector<trace::Time> begins;
+  for (const trace::Mark& mark : record.marks) {
+    if (mark.name != "step" || mark.time <= previous || mark.time > analysis.window.end) continue;
+    uses.push_back({mark.number, 0, std::nullopt});
+    begins.push_back(previous);
+    ends.push_back(previous = mark.time);
+  }
+  for (const trace::IdleInterval& idle : analysis.idle) {
+    auto s = static_cast<std::size_t>(std::ranges::upper_bound(ends, idle.start) - ends.begin());
+    for (; s < uses.size() && begins[s] < idle.end; ++s) {
+      const trace::Time inside = std::min(idle.end, ends[s]) - std::max(idle.start, begins[s]);
+      uses[s].idle_share += static_cast<double>(inside) /
+                            (static_cast<double>(ends[s] - begins[s]) *
+                             static_cast<double>(std::max<std::size_t>(record.workers.size(), 1)));
+    }
+  }
+  for (const trace::Counter& counter : record.counters) {
+    if (counter.unit != "J") continue;
+    const auto found = std::ranges::find(uses, counter.step, &StepUse::step);
+    if (found != uses.end()) found->joules = found->joules.value_or(0) + counter.value;
+  }
+  return uses;
+}
+
+}  // namespace regatta

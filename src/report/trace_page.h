@@ -1,0 +1,24 @@
+// A record and its analysis as a page's timeline, tiles and tables.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "report/page.h"
+#include "trace/analysis.h"
+
+namespace regatta {
+
+// `run` is run.json, for the names of segments; an imported record may have none.
+void add_trace(PageData& page, const Json& run, const trace::Record& record,
+               const trace::Analysis& analysis);
+
+// A step's share of idle time over all workers, and what it used.
+struct StepUse {
+  std::int64_t step = 0;
+  double idle_share = 0;
+  std::optional<double> joules;
+};
+std::vector<StepUse> use_by_step(const trace::Record& record, const trace::Analysis& analysis);
+
+}  // namespace regatta

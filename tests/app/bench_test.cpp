@@ -1,0 +1,66 @@
+// The benchmark runs its cells as processes of the program itself, so here the program is started.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/program.h"
+#include "support/program_run.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BenchScaling, MeasuresEveryCell) {
+  const TemporaryFolder folder;
+  const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+  const ProgramResult run = run_program(
+      {REGATTA_PROGRAM, "bench", "scaling", "--model", "tiny", "--workers", "1,2", "--batch",
+       "8,16", "--steps", "12", "--repeats", "1", "--json", at("s.json"), "--csv", at("s.csv")});
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("tiny, 1x28x28, batch 16, eager"));
+  const Json json = read_json(at("s.json"));
+  ASSERT_EQ(json.at("rows").size(), 4u);
+  for (const Json& row : json["rows"]) {
+    EXPECT_GT(row.at("images_per_s").get<double>(), 0);
+    EXPECT_GT(row.at("speedup").get<double>(), 0);
+    EXPECT_NEAR(row.at("efficiency").get<double>(),
+                100 * row["speedup"].get<double>() / row.at("workers").get<double>(), 1e-6);
+    EXPECT_GE(row.at("warmup_steps").get<double>(), 0);
+  }
+  EXPECT_TRUE(json.at("amdahl_serial_fraction").is_number());
+  EXPECT_EQ(std::ranges::count(read_file(at("s.csv")), '\n'), 5);
+}
+
+TEST(BenchScaling, TellsWhatItsRunsComplainOf) {
+  const ProgramResult run =
+      run_program({REGATTA_PROGRAM, "bench", "scaling", "--model", "tiny", "--workers", "1",
+                   "--scheduler", "eagre", "--steps", "10"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.output, HasSubstr("scheduler 'eagre' is unknown"));
+}
+
+TEST(BenchScaling, WrongListsAreRefusedBeforeAnythingRuns) {
+  EXPECT_EQ(run_regatta({"bench", "scaling", "--model", "tiny", "--workers", "1,x"}).code, 2);
+  EXPECT_EQ(run_regatta({"bench", "scaling", "--model", "tiny", "--workers", "0"}).code, 2);
+  EXPECT_EQ(run_regatta({"bench", "scaling", "--model", "tiny", "--batch", "0"}).code, 2);
+  const ProgramRun run = run_regatta({"bench", "scaling", "--model", "tinny"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("tiny"));
+}
+
+TEST(BenchCell, TimesEveryStep) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "c.json").string();
+  const ProgramRun run = run_regatta({"bench", "cell", "--model", "tiny", "--batch", "4", "--steps",
+                                      "9", "--workers", "2", "--json", file});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(read_json(file).at("step_s").size(), 9u);
+}
+
+}  // namespace
+}  // namespace regatta
