@@ -5,7 +5,7 @@ import { digits, seconds } from "./format.js";
 import { css } from "./theme.js";
 
 // A chart as wide as its parent, redrawn when the theme changes. `shade` is [from, to] of x.
-export function chart({ x, series, height = 250, xName, log = false, shade = null, points = false, xLog = false }) {
+export function chart({ x, series, height = 250, xName, log = false, shade = null, points = false, whole = false }) {
   const holder = element("div", { class: "chart" });
   let plot = null;
   const axis = (extra) => ({
@@ -27,8 +27,8 @@ export function chart({ x, series, height = 250, xName, log = false, shade = nul
     plot = new uPlot({
       width: holder.clientWidth, height,
       cursor: { drag: { x: true, y: false } },
-      scales: { x: { time: false, distr: xLog ? 3 : 1, log: 2 }, y: { distr: log ? 3 : 1 } },
-      axes: [axis({ label: xName, labelSize: 22, size: 34, labelFont: "12px system-ui, 'DejaVu Sans', sans-serif" }),
+      scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
+      axes: [axis({ ...(whole ? { incrs: [1, 2, 4, 8, 16, 32, 64, 128] } : {}), label: xName, labelSize: 22, size: 34, labelFont: "12px system-ui, 'DejaVu Sans', sans-serif" }),
         axis({ size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick))) })],
       series: [{ label: xName, value: (_, v) => (v === null ? "–" : digits(v)) },
         ...series.map((line) => ({
@@ -98,5 +98,5 @@ export function epochs(data) {
   if (rows.some((row) => row.test_accuracy !== undefined))
     lines.push({ label: "test %", values: column("test_accuracy", 100), colour: "#e0852b", points: true });
   return section("accuracy", "Accuracy", "after each epoch",
-    chart({ x: column("epoch"), xName: "epoch", series: lines, points: true }));
+    chart({ x: column("epoch"), xName: "epoch", series: lines, points: true, whole: true }));
 }

@@ -4,9 +4,9 @@ export function seconds(value) {
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return "–";
   if (size === 0) return "0 s";
-  if (size < 1e-6) return `${(value * 1e9).toFixed(0)} ns`;
-  if (size < 1e-3) return `${digits(value * 1e6)} µs`;
-  if (size < 1) return `${digits(value * 1e3)} ms`;
+  if (size < 0.9995e-6) return `${(value * 1e9).toFixed(0)} ns`;
+  if (size < 0.9995e-3) return `${digits(value * 1e6)} µs`;
+  if (size < 0.9995) return `${digits(value * 1e3)} ms`;
   if (size < 120) return `${digits(value)} s`;
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }

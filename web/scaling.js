@@ -23,10 +23,10 @@ export function scaling(data) {
   return [
     element("div", { class: "columns" },
       section("speedup", "Speedup", "against one worker; dashed: ideal and Amdahl's law",
-        chart({ x, xName: "workers", height: 320, series: [...lines, ...laws,
+        chart({ x, xName: "workers", height: 320, whole: true, series: [...lines, ...laws,
           { label: "ideal", values: x, colour: "#8791a0", dash: [2, 4], width: 1.2 }] })),
       section("efficiency", "Efficiency", "percent of ideal",
-        chart({ x, xName: "workers", height: 320, series: series.map((one, i) => ({
+        chart({ x, xName: "workers", height: 320, whole: true, series: series.map((one, i) => ({
           label: one.name, values: along(one, (row) => row.efficiency), colour: colours[i % colours.length], points: true, width: 2,
         })) }))),
     ...series.map(table)];

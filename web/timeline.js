@@ -16,7 +16,7 @@ export function timeline(data, tracks) {
   const phase = column("phase"), critical = column("critical"), cause = idleColumn("cause");
   const markTimes = data.column("mark.time"), markSteps = data.column("mark.step");
   const lane = Math.max(12, Math.min(30, Math.floor(620 / trace.workers.length)));
-  const top = overview + ruler + 6, height = top + trace.workers.length * lane + 4;
+  const top = overview + ruler + 6, height = top + trace.workers.length * lane + 18;
   const state = { critical: false, idle: true, range: null };
   const profile = totalProfile(tracks, trace.workers.length);
 
@@ -54,9 +54,9 @@ export function timeline(data, tracks) {
     context.beginPath();
     for (let i = Math.ceil(view.from / step); i * step <= view.to; ++i) {
       const x = Math.round(xOf(i * step, width)) + 0.5;
-      context.fillText(tickText(i * step, step), x, overview + 15);
+      context.fillText(tickText(i * step, step, view.to), Math.max(x, gutter + 16), overview + 15);
       context.moveTo(x, top - 4);
-      context.lineTo(x, height);
+      context.lineTo(x, height - 16);
     }
     context.stroke();
   }
@@ -75,7 +75,7 @@ export function timeline(data, tracks) {
       const x = Math.round(xOf(markTimes[i], width)) + 0.5;
       context.moveTo(x, top - 6);
       context.lineTo(x, height);
-      if (visible.length <= plotWidth(width) / 70) context.fillText(`step ${markSteps[i]}`, x - 4, height - 6);
+      if (visible.length <= plotWidth(width) / 70) context.fillText(`step ${markSteps[i]}`, x - 4, height - 4);
     }
     context.stroke();
     context.setLineDash([]);
@@ -235,8 +235,8 @@ function totalProfile(tracks, workers) {
   return total.map((busy) => Math.min(1, busy / full));
 }
 
-function tickText(time, step) {
-  const [unit, scale] = step >= 1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e3] : ["µs", 1e6];
+function tickText(time, step, last) {
+  const [unit, scale] = last >= 1 ? ["s", 1] : last >= 1e-3 ? ["ms", 1e3] : ["µs", 1e6];
   const decimals = Math.max(0, -Math.floor(Math.log10(step * scale) + 1e-9));
   return `${(time * scale).toFixed(decimals)} ${unit}`;
 }

@@ -44,7 +44,7 @@ export function utilisation(data, tracks) {
       ["from", seconds(bin * width)], ["to", seconds((bin + 1) * width)]]);
   });
   surface.surface.addEventListener("pointerleave", hideTip);
-  return section("utilisation", "Utilisation of each worker", "darker is busier", surface.holder);
+  return section("utilisation", "Utilisation of each worker", "the stronger the colour, the busier", surface.holder);
 }
 
 // Of each worker's time: busy, overhead, and idle by cause.

@@ -10,6 +10,8 @@
 
 namespace regatta {
 
+inline constexpr const char* report_name = "report.html";
+
 // metrics.jsonl, read again.
 struct RunCurves {
   std::vector<std::uint32_t> steps;

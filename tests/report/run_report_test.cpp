@@ -1,0 +1,111 @@
+#include "report/run_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/files.h"
+#include "report/made_up_run.h"
+#include "report/trace_page.h"
+#include "support/error_text.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Page, Base64IsTheStandards) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foo"), "Zm9v");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+}
+
+TEST(Page, ColumnsStartWhereBrowsersCanReadThem) {
+  PageData page(Json::object());
+  page.add("a", std::vector<std::uint8_t>{1, 2, 3});
+  page.add("b", std::vector<double>{1.5});
+  const Json& columns = page.json().at("columns");
+  EXPECT_EQ(columns[0].at("count"), 3);
+  EXPECT_EQ(columns[1].at("offset"), 8);
+  EXPECT_EQ(columns[1].at("type"), "f64");
+}
+
+TEST(Report, HoldsEveryTaskAndIdleStretch) {
+  const trace::Record record = made_up_record(1000, 4);
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const PageData page = run_page("r", Json::object(), {}, &record, &analysis);
+  std::map<std::string, std::size_t> counts;
+  for (const Json& column : page.json().at("columns")) counts[column.at("name")] = column["count"];
+  EXPECT_EQ(counts.at("task.start"), 1000u);
+  EXPECT_EQ(counts.at("task.phase"), 1000u);
+  EXPECT_EQ(counts.at("idle.cause"), analysis.idle.size());
+  EXPECT_EQ(counts.at("mark.time"), 20u);
+  EXPECT_EQ(page.json().at("trace").at("workers").size(), 4u);
+  EXPECT_EQ(page.json()["trace"].at("phases").size(), 4u);
+}
+
+TEST(Report, OfARunWithoutATraceHasItsCurves) {
+  const TemporaryFolder folder;
+  write_made_up_run(folder.path() / "run", 0, 2);
+  const RunCurves curves = read_curves(folder.path() / "run");
+  EXPECT_EQ(curves.steps.size(), 400u);
+  EXPECT_EQ(curves.epochs.size(), 4u);
+  const PageData page =
+      run_page("run", read_json(folder.path() / "run/run.json"), curves, nullptr, nullptr);
+  EXPECT_NEAR(page.json().at("warm_up").at("steps").get<double>(), 30, 1);
+  EXPECT_FALSE(page.json().contains("trace"));
+}
+
+TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {
+  const TemporaryFolder folder;
+  write_made_up_run(folder.path() / "run", 100, 2);
+  write_report(folder.path() / "run", folder.path() / "report.html");
+  const std::string html = read_file(folder.path() / "report.html");
+  EXPECT_THAT(html, HasSubstr("<!doctype html>"));
+  EXPECT_THAT(html, HasSubstr("made-up \\u003c/script> & co"));
+  for (const char* outside : {"src=\"http", "href=\"http", "url(http", "@import"})
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+}
+
+TEST(Report, OfAFolderWithoutARunIsRefused) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_text([&] { write_report(folder.path(), folder.path() / "r.html"); }),
+              HasSubstr("is not the folder of a run"));
+}
+
+TEST(Report, StepsShareTheIdleTimeAndTheEnergy) {
+  const trace::Record record = made_up_record(1020, 4);
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const std::vector<StepUse> uses = use_by_step(record, analysis);
+  ASSERT_EQ(uses.size(), 20u);
+  double idle = 0, begin = trace::seconds(analysis.window.start);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    EXPECT_GE(uses[i].idle_share, 0);
+    EXPECT_LE(uses[i].idle_share, 1);
+    EXPECT_EQ(uses[i].joules, 0.25);
+    idle += uses[i].idle_share * 4 * (trace::seconds(record.marks[i].time) - begin);
+    begin = trace::seconds(record.marks[i].time);
+  }
+  double all = 0;
+  for (const trace::WorkerUse& worker : analysis.workers) all += trace::seconds(worker.idle);
+  EXPECT_NEAR(idle, all, 1e-6);
+}
+
+// For the browser's tests: REGATTA_MAKE_RUN=FOLDER:TASKS writes a run folder with its report.
+TEST(ReportFixture, IsWrittenWhereAskedFor) {
+  const char* wanted = std::getenv("REGATTA_MAKE_RUN");
+  if (!wanted) GTEST_SKIP() << "set REGATTA_MAKE_RUN=FOLDER:TASKS to write one";
+  const std::string text = wanted;
+  const std::size_t colon = text.rfind(':');
+  const std::filesystem::path folder = text.substr(0, colon);
+  write_made_up_run(folder, std::stoll(text.substr(colon + 1)), 8);
+  write_report(folder, folder / report_name);
+}
+
+}  // namespace
+}  // namespace regatta
