@@ -85,6 +85,7 @@ void convolutions(std::int64_t n) {
 }  // namespace regatta::bench
 
 int main(int count, char** arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // rows appear as they are measured
   try {
     if (!regatta::cuda::available()) {
       std::fprintf(stderr, "regatta_cuda_bench: this machine has no usable GPU\n");
