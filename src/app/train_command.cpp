@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/command.h"
+#include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 
 struct TrainFlags {
   JobOptions job;
+  RecipeFlags recipe;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
   std::string devices = "cpu", layout = "nhwc", precision = "fp32";
@@ -48,13 +50,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("N")
       ->check(whole_number(1))
       ->capture_default_str();
-  app.add_option("--lr", job.sgd.learning_rate, "learning rate")
-      ->type_name("X")
-      ->capture_default_str();
-  app.add_option("--momentum", job.sgd.momentum, "momentum")->type_name("X")->capture_default_str();
-  app.add_option("--weight-decay", job.sgd.weight_decay, "weight decay")
-      ->type_name("X")
-      ->capture_default_str();
+  declare_recipe(app, flags.recipe);
   app.add_option("--seed", job.seed, "of weights, order and synthetic data")
       ->type_name("N")
       ->check(whole_number(0, UINT64_MAX))
@@ -245,6 +241,7 @@ std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
 TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   JobOptions options = flags.job;
   options.shuffle = flags.shuffle == "on";
+  apply(flags.recipe, options);
   options.plan.reduction = reduction_named(flags.reduction);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/normalisation.h"
+#include "base/target.h"
 #include "graph/program.h"
 
 namespace regatta {
@@ -34,8 +35,8 @@ struct Operands {
   double* partials = nullptr;   // this chunk's own sums
 
   const std::byte* samples = nullptr;  // the input's instruction
-  const std::int32_t* labels = nullptr;
-  float loss_scale = 0;  // one over the global batch
+  const Target* targets = nullptr;     // the loss's
+  float loss_scale = 0;                // one over the samples of the whole step
 
   // What random operators draw from, so that the cut has no say in it.
   std::uint64_t seed = 0;         // the run's

@@ -72,7 +72,10 @@ int Buffers::home_of(BufferKind kind, std::uint32_t first, std::uint32_t second)
     case BufferKind::statistics:
     case BufferKind::state:
     case BufferKind::parameters:
-    case BufferKind::momentum:
+    case BufferKind::moment:
+    case BufferKind::average:
+    case BufferKind::squares:
+    case BufferKind::clip:
       return node_of(blueprint_.owner);
   }
   throw Error("unknown buffer kind");

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/batch_norm.h"
 #include "backends/cpu/optimizer.h"
+#include "base/error.h"
 
 namespace regatta {
 
@@ -30,11 +31,21 @@ void CpuDevice::reduce_slots(float* sum, std::span<const float* const> others, s
   cpu::reduce_slots(sum, others, count);
 }
 
-void CpuDevice::sgd_step(const SgdSettings& sgd, const float* gradient, float* velocity,
-                         float* parameters, std::size_t count) {
-  cpu::sgd_step({static_cast<float>(sgd.learning_rate), static_cast<float>(sgd.momentum),
-                 static_cast<float>(sgd.weight_decay)},
-                gradient, velocity, parameters, count);
+void CpuDevice::sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                            double* sum) {
+  *sum = cpu::sum_squares(gradient, tensors);
+}
+
+void CpuDevice::clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
+                           float* scale) {
+  *scale = cpu::clip_scale(sums, numbers.clip_norm);
+}
+
+void CpuDevice::update(const UpdateStep& step) { cpu::update(step); }
+
+bool CpuDevice::finite(const void* values, Dtype dtype, std::size_t count) {
+  if (dtype != Dtype::f32) throw Error("a CPU computes in float alone");
+  return cpu::all_finite(static_cast<const float*>(values), count);
 }
 
 }  // namespace regatta

@@ -19,8 +19,13 @@ class CpuDevice : public Device {
   void combine_gradients(const Node& node, std::span<const PartialSums> chunks,
                          float* statistics) override;
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override;
-  void sgd_step(const SgdSettings& sgd, const float* gradient, float* velocity, float* parameters,
-                std::size_t count) override;
+  void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                   double* sum) override;
+  void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
+                  float* scale) override;
+  void update(const UpdateStep& step) override;
+  bool on_host() const override { return true; }
+  bool finite(const void* values, Dtype dtype, std::size_t count) override;
 
  private:
   cpu::Worker worker_;

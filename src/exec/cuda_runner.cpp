@@ -43,20 +43,30 @@ class CudaDevice : public Device {
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override {
     cuda::reduce_slots(stream_, sum, others, count);
   }
+  void sum_squares(const float*, std::span<const BucketTensor>, double*) override {
+    throw InputError("--clip-norm is for CPUs: use --devices cpu");
+  }
+  void clip_scale(std::span<const double* const>, const UpdateNumbers&, float*) override {
+    throw InputError("--clip-norm is for CPUs: use --devices cpu");
+  }
   // The settings lie on the device, so that a captured step follows them: see follow().
-  void sgd_step(const SgdSettings&, const float* gradient, float* velocity, float* parameters,
-                std::size_t count) override {
-    cuda::sgd_step(stream_, reinterpret_cast<const float*>(hyper_.data()), gradient, velocity,
-                   parameters, count);
+  void update(const UpdateStep& step) override {
+    if (step.kind != OptimizerKind::sgd || step.numbers->clip_value > 0 || step.average)
+      throw InputError("GPUs take plain SGD's steps alone: use --devices cpu");
+    cuda::sgd_step(stream_, reinterpret_cast<const float*>(hyper_.data()), step.gradient,
+                   step.moments[0], step.parameters, step.count);
+  }
+  bool on_host() const override { return false; }
+  bool finite(const void* values, Dtype dtype, std::size_t count) override {
+    return cuda::all_finite(stream_, values, dtype, count);
   }
 
   void follow_step(std::uint64_t step) { worker_.follow(step); }
 
-  // Brings the optimizer's settings to the device when they have changed.
-  void follow(const SgdSettings& sgd) {
-    const std::array<float, 3> wanted{static_cast<float>(sgd.learning_rate),
-                                      static_cast<float>(sgd.momentum),
-                                      static_cast<float>(sgd.weight_decay)};
+  // Brings the numbers of a step to the device when they have changed.
+  void follow(const UpdateNumbers& numbers) {
+    const std::array<float, 3> wanted{numbers.learning_rate, numbers.momentum,
+                                      numbers.weight_decay};
     if (there_ && *there_ == wanted) return;
     there_ = wanted;
     cuda::upload(stream_, hyper_.data(), there_->data(), sizeof wanted);
@@ -80,8 +90,8 @@ class GraphRunner : public CudaRunner {
         frame_(blueprint) {}
 
   void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
-    device_.follow(run.submission->input.sgd);
     device_.follow_step(run.submission->input.step);
+    if (takes_step(run.submission->job)) device_.follow(run.submission->numbers);
     const auto enqueue = [&] {
       const Frame::Scope bound(frame_);
       for (std::size_t i = 0; i < pointers.size(); ++i)
@@ -91,7 +101,8 @@ class GraphRunner : public CudaRunner {
     // Addresses and live samples are baked into a graph. The first run is eager: libraries choose
     // algorithms and load kernels then, which a capture forbids. The second is captured.
     const auto [found, fresh] =
-        graphs_.try_emplace({run.task, run.submission->input.samples, pointers});
+        graphs_.try_emplace({run.task, run.submission->input.samples,
+                             run.submission->input.samples_of_step(), pointers});
     if (fresh) {
       enqueue();
       return;
@@ -106,7 +117,7 @@ class GraphRunner : public CudaRunner {
   std::size_t captures() const override { return captures_; }
 
  private:
-  using Key = std::tuple<const Task*, std::int64_t, std::vector<std::byte*>>;
+  using Key = std::tuple<const Task*, std::int64_t, std::int64_t, std::vector<std::byte*>>;
 
   const Blueprint& blueprint_;
   cuda::Stream stream_;

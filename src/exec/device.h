@@ -4,7 +4,8 @@
 #include <span>
 
 #include "backends/operands.h"
-#include "plan/recipe.h"
+#include "backends/update.h"
+#include "base/dtype.h"
 
 namespace regatta {
 
@@ -22,8 +23,20 @@ class Device {
                                  float* statistics) = 0;
   virtual void reduce_slots(float* sum, std::span<const float* const> others,
                             std::size_t count) = 0;
-  virtual void sgd_step(const SgdSettings& sgd, const float* gradient, float* velocity,
-                        float* parameters, std::size_t count) = 0;
+  // A bucket's sum of squares, and from all buckets' sums what clipping multiplies gradients by;
+  // all pointers are the device's.
+  virtual void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                           double* sum) = 0;
+  virtual void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
+                          float* scale) = 0;
+  virtual void update(const UpdateStep& step) = 0;
+
+  // Whether values are at hand when a call returns, so that whatever is not a number can end a step
+  // before it does harm. A device that only enqueues keeps a mark of its own: its loss kernel sets
+  // it, its update() does nothing while it is set, and the host learns of it from the losses.
+  virtual bool on_host() const = 0;
+  // No value is infinite or not a number; waits for what was enqueued. Never called in a capture.
+  virtual bool finite(const void* values, Dtype dtype, std::size_t count) = 0;
 };
 
 }  // namespace regatta

@@ -65,23 +65,18 @@ class Executor::Impl {
         buffers_(blueprint, find_devices()) {
     describe_codelets();
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
-    for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
-      if (job == Job::train && !options_.training) continue;
-      TaskList& list = lists_[job] = lower(blueprint, job);
-      if (const auto found = faults(list); !found.empty())
-        throw Error("internal: the task list is broken: " + found.front());
-    }
   }
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
   ~Impl() { starpu_task_wait_for_all(); }
 
   std::shared_ptr<Submission> submit(Job job, StepInput input) {
-    const TaskList& list = lists_.at(job);
+    const TaskList& list = this->list(job);
     auto submission = std::make_shared<Submission>();
     submission->job = job;
     submission->seed = options_.seed;
     submission->input = std::move(input);
+    if (takes_step(job)) submission->numbers = numbers_of(submission->input);
     submission->spans = share_out(blueprint.chunks, submission->input.samples);
     const auto samples = static_cast<std::size_t>(submission->input.samples);
     submission->result.losses.resize(samples);
@@ -92,7 +87,7 @@ class Executor::Impl {
     submission->unfinished = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = steps_submitted_++;
-    if (job == Job::train && blueprint.plan.reduction == Reduction::redux) forget_gradients();
+    if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
     for (const Task& task : list.tasks) {
       submission->runs.push_back({this, submission.get(), &list, &task});
       submit_task(submission->runs.back(), step);
@@ -104,9 +99,9 @@ class Executor::Impl {
     return submission;
   }
 
-  const RegisteredBuffer& of_parameter(BufferKind kind, ParameterId id) {
+  const RegisteredBuffer& of_parameter(BufferKind kind, ParameterId id, std::uint32_t second) {
     const BucketId bucket = blueprint.bucket_of[id.value];
-    return buffers_.get(kind, bucket.value, 0, blueprint.buckets[bucket.value].bytes);
+    return buffers_.get(kind, bucket.value, second, blueprint.buckets[bucket.value].bytes);
   }
   const RegisteredBuffer& of_state(StateId id) {
     const SegmentId segment = blueprint.segment_of[blueprint.graph.state(id).node.value];
@@ -129,7 +124,16 @@ class Executor::Impl {
   bool has_spare_cpu() const { return spare_cpu_; }
 
   Blueprint blueprint;
-  const TaskList& list(Job job) const { return lists_.at(job); }
+  // Made when it is first asked for: most runs have no use for some.
+  const TaskList& list(Job job) {
+    const auto [found, fresh] = lists_.try_emplace(job);
+    if (!fresh) return found->second;
+    if (trains(job) && !options_.training) throw Error("internal: made to evaluate, not to train");
+    found->second = lower(blueprint, job);
+    if (const auto broken = faults(found->second); !broken.empty())
+      throw Error("internal: the task list is broken: " + broken.front());
+    return found->second;
+  }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
   std::size_t graph_captures() const {
     std::size_t total = 0;
@@ -204,6 +208,15 @@ class Executor::Impl {
     task->callback_arg = run.submission;
     if (const int code = starpu_task_submit(task); code != 0)
       throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
+  }
+
+  UpdateNumbers numbers_of(const StepInput& input) const {
+    const OptimizerSettings& optimizer = blueprint.optimizer;
+    const bool adam =
+        optimizer.kind == OptimizerKind::adam || optimizer.kind == OptimizerKind::adamw;
+    return update_numbers(optimizer, input.learning_rate.value_or(optimizer.learning_rate),
+                          input.momentum.value_or(adam ? optimizer.beta1 : optimizer.momentum),
+                          input.update);
   }
 
   // StarPU's reduction adds to what a buffer holds; a step starts from nothing.
@@ -326,6 +339,7 @@ Executor::~Executor() = default;
 
 const Graph& Executor::graph() const { return impl_->blueprint.graph; }
 const Plan& Executor::plan() const { return impl_->blueprint.plan; }
+const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.optimizer; }
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
 std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
@@ -340,13 +354,15 @@ StepResult Executor::wait(const Ticket& ticket) {
   return ticket.submission_->wait(impl_->has_spare_cpu());
 }
 
-std::vector<float> Executor::read(BufferKind kind, ParameterId id) const {
-  return Impl::read(impl_->of_parameter(kind, id), impl_->blueprint.parameter_offset[id.value],
+std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
+  return Impl::read(impl_->of_parameter(kind, id, second),
+                    impl_->blueprint.parameter_offset[id.value],
                     graph().parameter(id).shape.elements());
 }
-void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values) {
-  Impl::write(impl_->of_parameter(kind, id), impl_->blueprint.parameter_offset[id.value], values,
-              graph().parameter(id).shape.elements());
+void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values,
+                     std::uint32_t second) {
+  Impl::write(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
+              values, graph().parameter(id).shape.elements());
 }
 std::vector<float> Executor::state(StateId id) const {
   return Impl::read(impl_->of_state(id), impl_->blueprint.state_offset[id.value],

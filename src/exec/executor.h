@@ -4,11 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backends/operands.h"
-#include "plan/recipe.h"
+#include "base/optimizer.h"
+#include "base/target.h"
 #include "tasks/task_list.h"
 
 namespace regatta {
@@ -16,12 +18,18 @@ namespace regatta {
 // What a submitted list needs from outside.
 struct StepInput {
   std::int64_t samples = 0;  // live ones: at most the batch
-  // Fills samples [first, first + count) of the batch, as stored, and their labels. Called by
+  // Of all micro-batches of the step, if there are several: gradients are divided by it.
+  std::int64_t step_samples = 0;
+  // Fills samples [first, first + count) of the batch, as stored, and their targets. Called by
   // workers, several at a time.
-  std::function<void(std::int64_t first, std::int64_t count, std::byte* samples,
-                     std::int32_t* labels)>
+  std::function<void(std::int64_t first, std::int64_t count, std::byte* samples, Target* targets)>
       load;
-  SgdSettings sgd;
+  // Of lists that take a step. The optimizer's other settings are ExecOptions'.
+  std::optional<double> learning_rate = {};  // default: the optimizer's
+  std::optional<double> momentum = {};       // likewise; Adam's beta1
+  std::int64_t update = 1;                   // which step this is, counted from 1
+
+  std::int64_t samples_of_step() const { return step_samples > 0 ? step_samples : samples; }
   std::uint64_t step = 0;  // micro-batches done before this one: dropout draws by it
 };
 
@@ -59,6 +67,7 @@ class Executor {
 
   const Graph& graph() const;
   const Plan& plan() const;
+  const OptimizerSettings& optimizer() const;
   std::size_t tasks_per_step() const;
   std::size_t buffer_bytes() const;    // allocated so far
   std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
@@ -70,23 +79,31 @@ class Executor {
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }
-  std::vector<float> momentum(ParameterId id) const { return read(BufferKind::momentum, id); }
+  // What the optimizer remembers: see keeps_moment().
+  std::vector<float> moment(ParameterId id, int index) const {
+    return read(BufferKind::moment, id, static_cast<std::uint32_t>(index));
+  }
+  std::vector<float> average(ParameterId id) const { return read(BufferKind::average, id); }
   // Of the last step.
   std::vector<float> gradient(ParameterId id) const { return read(BufferKind::gradient, id); }
   std::vector<float> state(StateId id) const;
   void set_parameter(ParameterId id, std::span<const float> values) {
     write(BufferKind::parameters, id, values);
   }
-  void set_momentum(ParameterId id, std::span<const float> values) {
-    write(BufferKind::momentum, id, values);
+  void set_moment(ParameterId id, int index, std::span<const float> values) {
+    write(BufferKind::moment, id, values, static_cast<std::uint32_t>(index));
+  }
+  void set_average(ParameterId id, std::span<const float> values) {
+    write(BufferKind::average, id, values);
   }
   void set_state(StateId id, std::span<const float> values);
 
   class Impl;
 
  private:
-  std::vector<float> read(BufferKind kind, ParameterId id) const;
-  void write(BufferKind kind, ParameterId id, std::span<const float> values);
+  std::vector<float> read(BufferKind kind, ParameterId id, std::uint32_t second = 0) const;
+  void write(BufferKind kind, ParameterId id, std::span<const float> values,
+             std::uint32_t second = 0);
 
   std::unique_ptr<Impl> impl_;
 };

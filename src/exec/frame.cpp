@@ -11,11 +11,14 @@ Frame::Frame(const Blueprint& blueprint)
       borders_(blueprint.graph.nodes().size()),
       border_gradients_(blueprint.graph.nodes().size()),
       parameters_(blueprint.buckets.size()),
-      momenta_(blueprint.buckets.size()),
+      averages_(blueprint.buckets.size()),
+      squares_(blueprint.buckets.size()),
       packed_(blueprint.buckets.size()),
       gradients_(blueprint.buckets.size() *
                  static_cast<std::size_t>(gradient_slots(blueprint.plan))),
-      partials_(blueprint.chunks.size()) {}
+      partials_(blueprint.chunks.size()) {
+  for (auto& moments : moments_) moments.resize(blueprint.buckets.size());
+}
 
 void Frame::bind(const Buffer& buffer, std::byte* data) {
   const auto slot = [&]() -> std::byte** {
@@ -36,8 +39,14 @@ void Frame::bind(const Buffer& buffer, std::byte* data) {
         return &state_;
       case BufferKind::parameters:
         return &parameters_[buffer.first];
-      case BufferKind::momentum:
-        return &momenta_[buffer.first];
+      case BufferKind::moment:
+        return &moments_[buffer.second][buffer.first];
+      case BufferKind::average:
+        return &averages_[buffer.first];
+      case BufferKind::squares:
+        return &squares_[buffer.first];
+      case BufferKind::clip:
+        return &clip_;
       case BufferKind::gradient:
         return &gradients_[buffer.first *
                                static_cast<std::size_t>(gradient_slots(blueprint_.plan)) +
@@ -56,8 +65,8 @@ void Frame::clear() {
   bound_.clear();
 }
 
-std::int32_t* Frame::labels() const {
-  return reinterpret_cast<std::int32_t*>(samples_ + blueprint_.labels_offset);
+Target* Frame::targets() const {
+  return reinterpret_cast<Target*>(samples_ + blueprint_.targets_offset);
 }
 
 float* Frame::gradient(BucketId bucket, int slot) const {
@@ -106,7 +115,6 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk, const Aren
   }
   o.output = value(node.id);
   o.output_gradient = gradient_of(node.id);
-  const bool always_add = blueprint_.plan.reduction == Reduction::redux;
   for (std::size_t i = 0; i < node.parameters.size(); ++i) {
     const ParameterId id = node.parameters[i];
     o.parameters[i] = parameter(id);
@@ -114,7 +122,7 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk, const Aren
         reinterpret_cast<std::byte*>(gradient(blueprint_.bucket_of[id.value], chunk.slot));
     if (slot) o.parameter_gradients[i] = floats(slot + blueprint_.parameter_offset[id.value]);
   }
-  o.add_parameter_gradients = always_add || !blueprint_.begins_slot(chunk);
+  o.add_parameter_gradients = blueprint_.by_redux() || !blueprint_.begins_slot(chunk);
   if (!node.parameters.empty()) o.packed = packed(node.id, chunk.group);
   if (arena.stashes[node.id.value] != ArenaMap::absent)
     o.stash = arena_ + arena.stashes[node.id.value];
@@ -123,7 +131,7 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk, const Aren
   if (statistics_) o.statistics = statistics(node.id);
   if (partials_[chunk.id.value]) o.partials = partials(node.id, chunk.id);
   o.samples = samples_;
-  if (samples_) o.labels = labels();
+  if (samples_) o.targets = targets();
   return o;
 }
 

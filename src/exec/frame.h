@@ -1,6 +1,7 @@
 // What one running task sees: every pointer it may touch, found by name.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "backends/operands.h"
@@ -28,10 +29,17 @@ class Frame {
   void bind(const Buffer& buffer, std::byte* data);
 
   std::byte* samples() const { return samples_; }
-  std::int32_t* labels() const;
+  Target* targets() const;
   float* border(NodeId node) const { return reinterpret_cast<float*>(borders_[node.value]); }
   float* parameters(BucketId bucket) const { return floats(parameters_[bucket.value]); }
-  float* momentum(BucketId bucket) const { return floats(momenta_[bucket.value]); }
+  float* moment(BucketId bucket, int index) const {
+    return floats(moments_[static_cast<std::size_t>(index)][bucket.value]);
+  }
+  float* average(BucketId bucket) const { return floats(averages_[bucket.value]); }
+  double* squares(BucketId bucket) const {
+    return reinterpret_cast<double*>(squares_[bucket.value]);
+  }
+  float* clip() const { return floats(clip_); }
   float* gradient(BucketId bucket, int slot) const;
   float* parameter(ParameterId id) const;
   std::byte* packed(NodeId node, GroupId group) const;
@@ -52,10 +60,12 @@ class Frame {
   std::byte* arena_ = nullptr;
   std::byte* statistics_ = nullptr;
   std::byte* state_ = nullptr;
-  std::vector<std::byte*> borders_, border_gradients_;     // by node
-  std::vector<std::byte*> parameters_, momenta_, packed_;  // by bucket
-  std::vector<std::byte*> gradients_;                      // by bucket and slot
-  std::vector<std::byte*> partials_;                       // by chunk
+  std::vector<std::byte*> borders_, border_gradients_;  // by node
+  std::byte* clip_ = nullptr;
+  std::vector<std::byte*> parameters_, averages_, squares_, packed_;  // by bucket
+  std::array<std::vector<std::byte*>, most_moments> moments_;         // by bucket
+  std::vector<std::byte*> gradients_;                                 // by bucket and slot
+  std::vector<std::byte*> partials_;                                  // by chunk
 };
 
 }  // namespace regatta

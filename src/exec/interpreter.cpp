@@ -19,7 +19,7 @@ class Interpreter {
     switch (action.phase) {
       case Phase::load: {
         const ChunkSpan span = submission_.spans[action.chunk.value];
-        submission_.input.load(span.first, span.count, frame_.samples(), frame_.labels());
+        submission_.input.load(span.first, span.count, frame_.samples(), frame_.targets());
         break;
       }
       case Phase::forward:
@@ -36,10 +36,16 @@ class Interpreter {
       case Phase::reduce:
         reduce(action.bucket);
         break;
+      case Phase::measure:
+        device_.sum_squares(frame_.gradient(action.bucket, 0),
+                            blueprint_.buckets[action.bucket.value].tensors,
+                            frame_.squares(action.bucket));
+        break;
+      case Phase::clip:
+        clip();
+        break;
       case Phase::update:
-        device_.sgd_step(submission_.input.sgd, frame_.gradient(action.bucket, 0),
-                         frame_.momentum(action.bucket), frame_.parameters(action.bucket),
-                         blueprint_.buckets[action.bucket.value].bytes / sizeof(float));
+        update(action.bucket);
         break;
       case Phase::pack:
         pack(action.bucket, action.group);
@@ -61,7 +67,8 @@ class Interpreter {
       Operands operands = frame_.operands(step, chunk, arena);
       operands.n = submission_.spans[chunk.id.value].count;
       operands.pass = evaluating ? Pass::evaluate : Pass::train;
-      operands.loss_scale = 1.0f / static_cast<float>(submission_.input.samples);
+      operands.loss_scale = 1.0f / static_cast<float>(submission_.input.samples_of_step());
+      operands.add_parameter_gradients |= adds(submission_.job);
       operands.seed = submission_.seed;
       operands.step = submission_.input.step;
       operands.first_sample = submission_.spans[chunk.id.value].first;
@@ -110,6 +117,29 @@ class Interpreter {
       others.push_back(frame_.gradient(bucket, slot));
     device_.reduce_slots(frame_.gradient(bucket, 0), others,
                          blueprint_.buckets[bucket.value].bytes / sizeof(float));
+  }
+
+  void clip() {
+    std::vector<const double*> sums;
+    for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
+      sums.push_back(frame_.squares(BucketId{b}));
+    device_.clip_scale(sums, submission_.numbers, frame_.clip());
+  }
+
+  void update(BucketId id) {
+    const Bucket& bucket = blueprint_.buckets[id.value];
+    UpdateStep step;
+    step.kind = blueprint_.optimizer.kind;
+    step.numbers = &submission_.numbers;
+    step.gradient = frame_.gradient(id, 0);
+    step.parameters = frame_.parameters(id);
+    for (int i = 0; i < most_moments; ++i)
+      step.moments[static_cast<std::size_t>(i)] = frame_.moment(id, i);
+    step.average = frame_.average(id);
+    step.gradient_scale = frame_.clip();
+    step.tensors = bucket.tensors;
+    step.count = bucket.bytes / sizeof(float);
+    device_.update(step);
   }
 
   void pack(BucketId bucket, GroupId group) {

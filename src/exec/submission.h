@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/update.h"
 #include "exec/executor.h"
 
 namespace regatta {
@@ -21,6 +22,7 @@ struct TaskRun {
 struct Submission {
   Job job = Job::train;
   StepInput input;
+  UpdateNumbers numbers;  // of the step it belongs to
   std::uint64_t seed = 0;
   std::vector<ChunkSpan> spans;
   StepResult result;

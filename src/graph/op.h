@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/target.h"
 #include "graph/graph.h"
 
 namespace regatta {
@@ -35,8 +36,8 @@ struct ReferenceCall {
   std::vector<const T*> inputs;
   T* output = nullptr;
   std::vector<const T*> parameters;
-  std::vector<T*> states;                // forward in training updates them
-  const std::int32_t* labels = nullptr;  // the loss alone reads them
+  std::vector<T*> states;           // forward in training updates them
+  const Target* targets = nullptr;  // the loss alone reads them
   // What random operators draw from: the run's seed, the micro-batches before this one, and where
   // in the whole batch the first of the samples stands.
   std::uint64_t seed = 0, step = 0;

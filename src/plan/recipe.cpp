@@ -4,6 +4,32 @@
 #include "base/files.h"
 
 namespace regatta {
+namespace {
+
+// Whatever is left at its default is left out, so that recipes stay the same when options are
+// added.
+Json optimizer_json(const OptimizerSettings& settings) {
+  Json json{{"name", optimizer_name(settings.kind)}};
+  for (const OptimizerNumber& number : optimizer_numbers())
+    if (number.concerns(settings.kind)) json[std::string(number.name)] = settings.*number.value;
+  if (settings.clip_norm > 0) json["clip_norm"] = settings.clip_norm;
+  if (settings.clip_value > 0) json["clip_value"] = settings.clip_value;
+  if (settings.ema > 0) json["ema"] = settings.ema;
+  return json;
+}
+
+OptimizerSettings optimizer_from(const Json& json) {
+  OptimizerSettings settings =
+      default_settings(optimizer_named(json.at("name").get<std::string>()));
+  for (const OptimizerNumber& number : optimizer_numbers())
+    if (number.concerns(settings.kind)) settings.*number.value = json.at(std::string(number.name));
+  settings.clip_norm = json.value("clip_norm", 0.0);
+  settings.clip_value = json.value("clip_value", 0.0);
+  settings.ema = json.value("ema", 0.0);
+  return settings;
+}
+
+}  // namespace
 
 Json Recipe::to_json() const {
   return {{"model", model},
@@ -16,11 +42,7 @@ Json Recipe::to_json() const {
             {"mean", normalisation.mean},
             {"deviation", normalisation.deviation}}},
           {"batch", batch},
-          {"optimizer",
-           {{"name", "sgd"},
-            {"learning_rate", sgd.learning_rate},
-            {"momentum", sgd.momentum},
-            {"weight_decay", sgd.weight_decay}}},
+          {"optimizer", optimizer_json(optimizer)},
           {"precision", precision_name(precision)},
           {"batch_norm", "batch"},
           {"seed", seed},
@@ -41,9 +63,7 @@ Recipe recipe_from_json(const Json& json) try {
                           normalisation.at("mean").get<std::vector<float>>(),
                           normalisation.at("deviation").get<std::vector<float>>()};
   recipe.batch = json.at("batch");
-  const Json& optimizer = json.at("optimizer");
-  recipe.sgd = {optimizer.at("learning_rate"), optimizer.at("momentum"),
-                optimizer.at("weight_decay")};
+  recipe.optimizer = optimizer_from(json.at("optimizer"));
   recipe.precision = precision_named(json.at("precision").get<std::string>());
   recipe.seed = json.at("seed");
   recipe.shuffle = json.at("shuffle");

@@ -8,16 +8,11 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "base/normalisation.h"
+#include "base/optimizer.h"
 #include "base/precision.h"
 #include "base/shape.h"
 
 namespace regatta {
-
-struct SgdSettings {
-  double learning_rate = 0.01;
-  double momentum = 0.9;
-  double weight_decay = 0;
-};
 
 // Everything that decides the numbers of a training run. Two runs of one recipe compute the same,
 // whatever their plans.
@@ -29,7 +24,7 @@ struct Recipe {
   Dtype sample_dtype = Dtype::u8;
   Normalisation normalisation;
   std::int64_t batch = 64;
-  SgdSettings sgd;
+  OptimizerSettings optimizer;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;

@@ -25,15 +25,18 @@ void fill_buckets(Blueprint& blueprint, SegmentId segment) {
   for (NodeId id = range.first; id <= range.last; ++id.value) {
     const Node& node = graph.node(id);
     if (node.parameters.empty()) continue;
-    if (!open) blueprint.buckets.push_back({segment, {}, 0, std::vector<std::size_t>(groups)});
+    if (!open) blueprint.buckets.push_back({segment, {}, 0, std::vector<std::size_t>(groups), {}});
     Bucket& bucket = blueprint.buckets.back();
     bucket.nodes.push_back(id);
     for (const ParameterId parameter : node.parameters) {
       blueprint.bucket_of[parameter.value] =
           BucketId{static_cast<std::uint32_t>(blueprint.buckets.size() - 1)};
       blueprint.parameter_offset[parameter.value] = bucket.bytes;
-      bucket.bytes += align_up(
-          static_cast<std::size_t>(graph.parameter(parameter).shape.elements()) * sizeof(float));
+      const Shape& shape = graph.parameter(parameter).shape;
+      const auto count = static_cast<std::size_t>(shape.elements());
+      // Biases and what norms scale and shift by are vectors.
+      bucket.tensors.push_back({bucket.bytes / sizeof(float), count, shape.rank() > 1});
+      bucket.bytes += align_up(count * sizeof(float));
     }
     for (std::size_t g = 0; g < groups; ++g) {
       blueprint.packed_offset[g][id.value] = bucket.packed_bytes[g];
@@ -122,7 +125,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .packed_offset = std::vector(groups.size(), std::vector<std::size_t>(nodes)),
                       .state_offset = std::vector<std::size_t>(graph.states().size()),
                       .statistics_offset = std::vector<std::size_t>(nodes),
-                      .partials_offset = std::vector<std::size_t>(nodes)};
+                      .partials_offset = std::vector<std::size_t>(nodes),
+                      .optimizer = numbers.optimizer};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
@@ -139,7 +143,7 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
   }
   blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
                            dtype_bytes(numbers.samples);
-  blueprint.labels_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
+  blueprint.targets_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
 
   for (std::uint32_t s = 0; s < plan.segments.size(); ++s) {
     const auto [first, last] = plan.segments[s];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/optimizer.h"
 #include "plan/plan.h"
 #include "tasks/memory.h"
 
@@ -17,6 +18,7 @@ struct Bucket {
   std::vector<NodeId> nodes;
   std::size_t bytes = 0;                  // of the parameters, each aligned
   std::vector<std::size_t> packed_bytes;  // by group: of the form its kernels read
+  std::vector<BucketTensor> tensors;
 };
 
 struct SegmentPlace {
@@ -54,9 +56,12 @@ struct Blueprint {
   std::vector<std::size_t> statistics_offset;  // by node, bytes inside its segment's statistics
   std::vector<std::size_t> partials_offset;    // by node, bytes inside its segment's partials
   std::size_t sample_bytes = 0;                // one stored sample
-  std::size_t labels_offset = 0;               // inside a samples buffer of the largest chunk
+  std::size_t targets_offset = 0;              // inside a samples buffer of the largest chunk
+  OptimizerSettings optimizer;
 
   bool cut() const { return chunks.size() > 1; }
+  // StarPU adds the gradients; with a single chunk there is nothing to add.
+  bool by_redux() const { return plan.reduction == Reduction::redux && cut(); }
   // The forward and backward of a chunk are one task, so its arena may serve the next chunk.
   bool whole_chunks() const;
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
@@ -73,6 +78,7 @@ struct Blueprint {
 struct Numbers {
   Dtype samples = Dtype::u8;
   Precision precision = Precision::fp32;
+  OptimizerSettings optimizer{};  // what it keeps by parameter, and whether gradients are measured
 };
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/target.h"
 #include "graph/op.h"
 #include "tasks/task_list.h"
 
@@ -34,9 +35,13 @@ class Lowering {
         for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b}, false);
         break;
       case Job::train:
+      case Job::first:
+      case Job::middle:
+      case Job::last:
         loads();
         forward_segments();
         backward_segments();
+        if (takes_step(list_.job) && clips()) clipped_updates();
         late_deliveries();
         break;
       case Job::evaluate:
@@ -98,7 +103,7 @@ class Lowering {
 
   std::uint32_t samples(const Chunk& chunk) {
     const std::size_t bytes =
-        blueprint_.labels_offset + static_cast<std::size_t>(chunk.capacity) * sizeof(std::int32_t);
+        blueprint_.targets_offset + static_cast<std::size_t>(chunk.capacity) * sizeof(Target);
     return buffer(BufferKind::samples, chunk.id.value, 0, bytes, blueprint_.plan.steps_in_flight);
   }
   std::uint32_t border(const Chunk& chunk, NodeId node) {
@@ -192,8 +197,9 @@ class Lowering {
           for (const Chunk& chunk : blueprint_.chunks) backward(segment, part, chunk, false);
         if (part + 1 < program.backward.size()) meet(segment, part, Phase::combine_gradient);
       }
+      if (!takes_step(list_.job)) continue;
       for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
-        if (blueprint_.buckets[b].segment == segment) update(BucketId{b});
+        if (blueprint_.buckets[b].segment == segment) settle(BucketId{b});
     }
   }
 
@@ -254,12 +260,13 @@ class Lowering {
   }
 
   void touch_gradient(Task& task, BucketId b, const Chunk& chunk) {
-    if (blueprint_.plan.reduction == Reduction::redux) {
+    if (blueprint_.by_redux()) {
       touch(task, gradient(b, 0), Mode::reduce);
       return;
     }
     const std::uint32_t slot = gradient(b, chunk.slot);
-    touch(task, slot, written_.insert(slot).second ? Mode::write : Mode::read_write);
+    const bool begins = written_.insert(slot).second && !adds(list_.job);
+    touch(task, slot, begins ? Mode::write : Mode::read_write);
   }
 
   void touch_parameters(Task& task, const Node& node, GroupId group) {
@@ -327,7 +334,9 @@ class Lowering {
     if (pass_ == Pass::evaluate) touch(task, border(chunk, graph_.logits()), Mode::read);
   }
 
-  void update(BucketId b) {
+  // A bucket's gradient is complete: slots are summed, and parameters take their step, unless
+  // clipping wants the whole gradient first.
+  void settle(BucketId b) {
     const Bucket& bucket = blueprint_.buckets[b.value];
     const bool gather = blueprint_.plan.gather_phases;
     const int slots = gradient_slots(blueprint_.plan);
@@ -337,11 +346,43 @@ class Lowering {
       task.priority = 1;
       touch(task, gradient(b, 0), Mode::read_write);
       for (int slot = 1; slot < slots; ++slot) touch(task, gradient(b, slot), Mode::read);
-      step(b, gather);
-    } else {
-      step(b, false);
     }
-    pack(b, gather);
+    const bool join = gather && slots > 1;
+    if (clips()) {
+      measure(b, join);
+    } else {
+      step(b, join);
+      pack(b, gather);
+    }
+  }
+
+  bool clips() const { return blueprint_.optimizer.clip_norm > 0; }
+  std::uint32_t squares(BucketId b) {
+    return buffer(BufferKind::squares, b.value, 0, sizeof(double));
+  }
+  std::uint32_t clip() { return buffer(BufferKind::clip, 0, 0, sizeof(float)); }
+
+  void measure(BucketId b, bool join) {
+    Task& task = task_for(blueprint_.owner, join);
+    task.actions.push_back(
+        {.phase = Phase::measure, .segment = blueprint_.buckets[b.value].segment, .bucket = b});
+    task.priority = 1;
+    touch(task, gradient(b, 0), Mode::read);
+    touch(task, squares(b), Mode::write);
+  }
+
+  void clipped_updates() {
+    Task& task = task_for(blueprint_.owner, false);
+    task.actions.push_back({.phase = Phase::clip});
+    task.priority = 1;
+    for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
+      touch(task, squares(BucketId{b}), Mode::read);
+    touch(task, clip(), Mode::write);
+    // The next forward begins with the first parameters.
+    for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) {
+      step(BucketId{b}, false);
+      pack(BucketId{b}, blueprint_.plan.gather_phases);
+    }
   }
 
   void step(BucketId b, bool join) {
@@ -351,7 +392,14 @@ class Lowering {
     task.priority = 1;
     touch(task, gradient(b, 0), Mode::read);
     touch(task, parameters(b), Mode::read_write);
-    touch(task, buffer(BufferKind::momentum, b.value, 0, bucket.bytes), Mode::read_write);
+    for (int index = 0; index < most_moments; ++index)
+      if (keeps_moment(blueprint_.optimizer, index))
+        touch(task,
+              buffer(BufferKind::moment, b.value, static_cast<std::uint32_t>(index), bucket.bytes),
+              Mode::read_write);
+    if (blueprint_.optimizer.ema > 0)
+      touch(task, buffer(BufferKind::average, b.value, 0, bucket.bytes), Mode::read_write);
+    if (clips()) touch(task, clip(), Mode::read);
   }
 
   // Every group lays the parameters out for itself; the owner may do so with the step.
@@ -403,9 +451,9 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 9> phase_names{"load",    "forward",  "combine",
-                                                      "deliver", "backward", "combine_gradient",
-                                                      "reduce",  "update",   "pack"};
+constexpr std::array<std::string_view, 11> phase_names{
+    "load",   "forward", "combine", "deliver", "backward", "combine_gradient",
+    "reduce", "measure", "clip",    "update",  "pack"};
 
 }  // namespace
 
@@ -416,10 +464,11 @@ TaskList lower(const Blueprint& blueprint, Job job) { return Lowering(blueprint,
 std::vector<std::string> faults(const TaskList& list) {
   std::vector<std::string> found;
   // Buffers that a step may read before it writes them: they carry over from step to step.
-  const auto carried = [](BufferKind kind) {
-    return kind == BufferKind::parameters || kind == BufferKind::momentum ||
-           kind == BufferKind::state || kind == BufferKind::packed ||
-           kind == BufferKind::statistics || kind == BufferKind::partials;
+  const auto carried = [&](BufferKind kind) {
+    return kind == BufferKind::parameters || kind == BufferKind::moment ||
+           kind == BufferKind::average || kind == BufferKind::state || kind == BufferKind::packed ||
+           kind == BufferKind::statistics || kind == BufferKind::partials ||
+           (kind == BufferKind::gradient && adds(list.job));
   };
   std::set<std::uint32_t> written;
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {

@@ -17,13 +17,15 @@ enum class Phase {
   backward,          // a part of a segment on a chunk
   combine_gradient,  // chunks meet on the way back
   reduce,            // a bucket's gradient slots are summed
+  measure,           // the squares of a bucket's gradient are summed, for clipping
+  clip,              // all buckets' sums meet: what gradients are multiplied by
   update,            // a bucket's parameters take a step
   pack,              // a bucket's parameters are laid out as a group's kernels read them
 };
 std::string_view phase_name(Phase phase);
 
 enum class BufferKind {
-  samples,          // (chunk) stored samples, then labels
+  samples,          // (chunk) stored samples, then targets
   border,           // (chunk, node) a value that another segment or the host reads
   border_gradient,  // (chunk, node)
   arena,            // (segment, chunk) the inside of a segment
@@ -31,8 +33,11 @@ enum class BufferKind {
   statistics,       // (segment) merged sums
   state,            // (segment) running statistics
   parameters,       // (bucket)
-  momentum,         // (bucket)
+  moment,           // (bucket, 0 or 1) the optimizer's running mean of gradients, of squares
+  average,          // (bucket) the averaged parameters
   gradient,         // (bucket, slot)
+  squares,          // (bucket) the sum of the gradient's squares, a double
+  clip,             // () what the gradients are multiplied by, a float
   packed,           // (bucket, group)
 };
 
@@ -70,7 +75,20 @@ struct Task {
   int priority = 0;
 };
 
-enum class Job { prepare, train, evaluate };
+enum class Job {
+  prepare,   // packs parameters that were set from outside
+  train,     // one step
+  evaluate,  // one forward pass that delivers losses and logits
+  // A step of several micro-batches: the first begins the gradients, the middle ones add to them,
+  // the last adds to them and takes the step.
+  first,
+  middle,
+  last,
+};
+constexpr bool trains(Job job) { return job != Job::prepare && job != Job::evaluate; }
+constexpr bool takes_step(Job job) { return job == Job::train || job == Job::last; }
+// Gradients are added to those of the micro-batches before.
+constexpr bool adds(Job job) { return job == Job::middle || job == Job::last; }
 
 struct TaskList {
   Job job = Job::train;
@@ -78,8 +96,6 @@ struct TaskList {
   std::vector<Task> tasks;  // in an order that sequential execution may follow
 };
 
-// `prepare` packs parameters that were set from outside; `train` is one step; `evaluate` one
-// forward pass that delivers losses and logits.
 TaskList lower(const Blueprint& blueprint, Job job);
 
 // Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a

@@ -98,7 +98,9 @@ JobOptions job_options(const TrainOptions& options, Graph network) {
   job.data = options.data;
   job.test = options.test;
   job.batch = options.batch;
-  job.sgd = {options.learning_rate, options.momentum, options.weight_decay};
+  job.optimizer.learning_rate = options.learning_rate;
+  job.optimizer.momentum = options.momentum;
+  job.optimizer.weight_decay = options.weight_decay;
   job.seed = options.seed;
   job.shuffle = options.shuffle;
   job.workers = options.workers;

@@ -145,9 +145,9 @@ TrainState state_from(const Json& json) {
 
 void save_checkpoint(const fs::path& run, const Executor& executor, const TrainState& state,
                      int keep, const std::optional<Score>& score, bool best) {
-  const TensorFile weights = weights_of(executor), momenta = momenta_of(executor);
+  const TensorFile weights = weights_of(executor), remembered = optimizer_state_of(executor);
   require_finite(weights, state.step);
-  require_finite(momenta, state.step);
+  require_finite(remembered, state.step);
 
   // Never the run's own folder: if that is gone, someone took it away.
   std::error_code code;
@@ -155,7 +155,7 @@ void save_checkpoint(const fs::path& run, const Executor& executor, const TrainS
   if (code) fail("create", folder_of(run), code);
   Aside aside(folder_of(run) / (std::string(prefix) + std::to_string(state.step)));
   write_safetensors(aside.path() / "model.safetensors", weights);
-  write_safetensors(aside.path() / "optimizer.safetensors", momenta);
+  write_safetensors(aside.path() / "optimizer.safetensors", remembered);
   write_file(aside.path() / "state.json", to_json(state, score).dump(2) + "\n");
   write_manifest(aside.path());
   // The best goes first: after a crash in between, the step comes again and finds its equal there.
@@ -214,7 +214,7 @@ TrainState load_checkpoint(const fs::path& checkpoint, Executor& executor) {
   const fs::path model = checkpoint / "model.safetensors";
   const fs::path optimizer = checkpoint / "optimizer.safetensors";
   set_weights(executor, read_safetensors(model), model.string());
-  set_momenta(executor, read_safetensors(optimizer), optimizer.string());
+  set_optimizer_state(executor, read_safetensors(optimizer), optimizer.string());
   const fs::path state = checkpoint / "state.json";
   try {
     return state_from(read_json(state));

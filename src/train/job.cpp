@@ -40,9 +40,9 @@ void require_sense(const JobOptions& options) {
     text << flag << ' ' << value << ": use a number of 0 or more that a float can hold";
     throw InputError(text.str());
   };
-  check("--lr", options.sgd.learning_rate);
-  check("--momentum", options.sgd.momentum);
-  check("--weight-decay", options.sgd.weight_decay);
+  for (const OptimizerNumber& number : optimizer_numbers())
+    if (number.concerns(options.optimizer.kind))
+      check(number.flag.data(), options.optimizer.*number.value);
   if (options.workers && (*options.workers < 1 || *options.workers > most_workers))
     throw InputError("--workers " + std::to_string(*options.workers) + ": use 1 to " +
                      std::to_string(most_workers));
@@ -100,7 +100,9 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
-  return {{recipe.sample_dtype, recipe.precision}, recipe.normalisation, training, recipe.seed};
+  return {
+      {recipe.sample_dtype, recipe.precision, recipe.optimizer}, recipe.normalisation, training,
+      recipe.seed};
 }
 
 TrainJob make_job(const JobOptions& options) {
@@ -121,7 +123,7 @@ TrainJob make_job(const JobOptions& options) {
   recipe.sample_dtype = info.dtype;
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   recipe.batch = options.batch;
-  recipe.sgd = options.sgd;
+  recipe.optimizer = options.optimizer;
   recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;

@@ -21,7 +21,7 @@ struct JobOptions {
   std::optional<Shape> input;
   std::optional<std::int64_t> classes;
   std::int64_t batch = 64;
-  SgdSettings sgd;
+  OptimizerSettings optimizer;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;

@@ -19,11 +19,13 @@ StepInput batch_of(const std::shared_ptr<const Dataset>& data, const Order& orde
   StepInput input;
   input.samples = std::min(batch, static_cast<std::int64_t>(order->size()) - first);
   input.load = [data, order, first](std::int64_t begin, std::int64_t count, std::byte* samples,
-                                    std::int32_t* labels) {
+                                    Target* targets) {
     const std::span<const std::int64_t> all(*order);
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
     data->read(
         all.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)),
-        samples, labels);
+        samples, labels.data());
+    std::ranges::transform(labels, targets, Target::of);
   };
   return input;
 }
@@ -49,7 +51,7 @@ class Loop {
       const std::int64_t position = step % per_epoch_;
       if (position == 0 || step == goal_.from.step) begin_epoch(step / per_epoch_);
       StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
-      input.sgd = recipe_.sgd;
+      input.update = step + 1;
       input.step = static_cast<std::uint64_t>(step);
       while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
         collect();

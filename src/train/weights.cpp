@@ -103,6 +103,32 @@ TensorFile parameters_as(const Executor& executor, const Read& read) {
   return file;
 }
 
+// Something kept by parameter from step to step.
+struct Memory {
+  std::string name;
+  int moment = -1;  // -1: the averaged parameters
+
+  std::vector<float> get(const Executor& executor, ParameterId id) const {
+    return moment < 0 ? executor.average(id) : executor.moment(id, moment);
+  }
+  void set(Executor& executor, ParameterId id, std::span<const float> values) const {
+    if (moment < 0)
+      executor.set_average(id, values);
+    else
+      executor.set_moment(id, moment, values);
+  }
+};
+
+std::vector<Memory> memories_of(const Executor& executor) {
+  const OptimizerSettings& optimizer = executor.optimizer();
+  const bool adam = optimizer.kind == OptimizerKind::adam || optimizer.kind == OptimizerKind::adamw;
+  std::vector<Memory> memories;
+  if (keeps_moment(optimizer, 0)) memories.push_back({adam ? "exp_avg" : "momentum_buffer", 0});
+  if (keeps_moment(optimizer, 1)) memories.push_back({adam ? "exp_avg_sq" : "square_avg", 1});
+  if (optimizer.ema > 0) memories.push_back({"average", -1});
+  return memories;
+}
+
 }  // namespace
 
 void initialise_weights(Executor& executor, std::uint64_t seed) {
@@ -131,7 +157,8 @@ void initialise_weights(Executor& executor, std::uint64_t seed) {
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i) {
     const std::vector<float> values = draw(graph.parameters()[i]);
     executor.set_parameter(ParameterId{i}, values);
-    executor.set_momentum(ParameterId{i}, std::vector<float>(values.size()));
+    for (const Memory& memory : memories_of(executor))
+      memory.set(executor, ParameterId{i}, std::vector<float>(values.size()));
   }
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
     executor.set_state(StateId{i}, draw(graph.states()[i]));
@@ -149,8 +176,16 @@ TensorFile weights_of(const Executor& executor) {
   return file;
 }
 
-TensorFile momenta_of(const Executor& executor) {
-  return parameters_as(executor, [&](ParameterId id) { return executor.momentum(id); });
+TensorFile optimizer_state_of(const Executor& executor) {
+  TensorFile file;
+  for (const Memory& memory : memories_of(executor))
+    for (NamedTensor& tensor : parameters_as(executor, [&](ParameterId id) {
+                                 return memory.get(executor, id);
+                               }).tensors) {
+      tensor.name += "." + memory.name;
+      file.tensors.push_back(std::move(tensor));
+    }
+  return file;
 }
 
 TensorFile gradients_of(const Executor& executor) {
@@ -172,11 +207,20 @@ void set_weights(Executor& executor, const TensorFile& file, const std::string& 
   executor.wait(executor.submit(Job::prepare, {}));
 }
 
-void set_momenta(Executor& executor, const TensorFile& file, const std::string& from) {
+void set_optimizer_state(Executor& executor, const TensorFile& file, const std::string& from) {
+  const std::vector<Memory> memories = memories_of(executor);
+  const std::vector<Parameter>& parameters = executor.graph().parameters();
+  std::vector<Parameter> tensors;
+  for (const Memory& memory : memories)
+    for (const Parameter& parameter : parameters) {
+      tensors.push_back(parameter);
+      tensors.back().name += "." + memory.name;
+    }
   std::vector<const Parameter*> wanted;
-  for (const Parameter& parameter : executor.graph().parameters()) wanted.push_back(&parameter);
+  for (const Parameter& tensor : tensors) wanted.push_back(&tensor);
   match(wanted, file, from, false, [&](std::size_t i, const std::vector<float>& values) {
-    executor.set_momentum(ParameterId{static_cast<std::uint32_t>(i)}, values);
+    memories[i / parameters.size()].set(
+        executor, ParameterId{static_cast<std::uint32_t>(i % parameters.size())}, values);
   });
 }
 

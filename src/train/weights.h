@@ -9,16 +9,18 @@
 
 namespace regatta {
 
-// Sets every parameter as its model says, drawn from `seed` by name; clears momenta.
+// Sets every parameter as its model says, drawn from `seed` by name; clears the optimizer's state.
 void initialise_weights(Executor& executor, std::uint64_t seed);
 
 // Parameters and running statistics under torchvision's names; PyTorch loads the file as it is.
 TensorFile weights_of(const Executor& executor);
-TensorFile momenta_of(const Executor& executor);
+// What the optimizer remembers, under PyTorch's names of it ("conv1.weight.exp_avg"), and the
+// averaged parameters ("conv1.weight.average").
+TensorFile optimizer_state_of(const Executor& executor);
 TensorFile gradients_of(const Executor& executor);
 
 // `from` names the file in errors: a missing, surplus or misshapen tensor is named.
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from);
-void set_momenta(Executor& executor, const TensorFile& file, const std::string& from);
+void set_optimizer_state(Executor& executor, const TensorFile& file, const std::string& from);
 
 }  // namespace regatta

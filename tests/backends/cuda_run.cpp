@@ -86,7 +86,7 @@ float* floats(const DeviceMemory& memory) { return reinterpret_cast<float*>(memo
 // What one chunk keeps on the device.
 struct ChunkMemory {
   std::int64_t first = 0, n = 0;
-  DeviceMemory samples, labels;
+  DeviceMemory samples, targets;
   std::vector<DeviceMemory> values, gradients, stashes, partials;  // by node
 };
 
@@ -199,7 +199,9 @@ class DeviceNetwork {
     made.first = first;
     made.n = n;
     made.samples = uploaded(input.images.data() + from * sample, count * sample);
-    made.labels = uploaded(input.labels.data() + from, count);
+    std::vector<Target> targets;
+    for (std::size_t i = 0; i < count; ++i) targets.push_back(Target::of(input.labels[from + i]));
+    made.targets = uploaded(targets.data(), count);
     for (const Node& node : graph_.nodes()) {
       const std::int64_t elements = n * forms_[node.id.value].elements;
       const std::size_t bytes = forms_[node.id.value].bytes(n);
@@ -289,7 +291,7 @@ class DeviceNetwork {
     o.statistics = floats(statistics_[id]);
     o.partials = reinterpret_cast<double*>(chunk.partials[id].data());
     o.samples = chunk.samples.data();
-    o.labels = reinterpret_cast<const std::int32_t*>(chunk.labels.data());
+    o.targets = reinterpret_cast<const Target*>(chunk.targets.data());
     o.loss_scale = 1.0f / static_cast<float>(samples_);
     o.seed = seed_;
     o.first_sample = chunk.first;

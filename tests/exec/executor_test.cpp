@@ -23,10 +23,9 @@ ExecOptions float_samples(std::size_t channels) {
 StepInput zeros_of(std::int64_t samples, std::size_t bytes) {
   StepInput input;
   input.samples = samples;
-  input.sgd = {0.01, 0, 0};
-  input.load = [bytes](std::int64_t, std::int64_t count, std::byte* data, std::int32_t* labels) {
+  input.load = [bytes](std::int64_t, std::int64_t count, std::byte* data, Target* targets) {
     std::fill_n(data, static_cast<std::size_t>(count) * bytes, std::byte{0});
-    std::fill_n(labels, count, 0);
+    std::fill_n(targets, count, Target::of(0));
   };
   return input;
 }

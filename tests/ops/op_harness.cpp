@@ -49,7 +49,7 @@ OpHarness::OpHarness(const OpDef& op, Attributes attributes, std::vector<Shape> 
       for (double& value : states.back()) value += 2;  // variances are positive
     }
   for (std::int64_t i = 0; i < n && !shapes_.empty(); ++i)
-    labels.push_back(static_cast<std::int32_t>(i * 2 % shapes_[0].elements()));
+    targets.push_back(Target::of(static_cast<std::int32_t>(i * 2 % shapes_[0].elements())));
 }
 
 ReferenceCall<double> OpHarness::call() {
@@ -63,7 +63,7 @@ ReferenceCall<double> OpHarness::call() {
   for (const auto& input : inputs) call.inputs.push_back(input.data());
   for (const auto& parameter : parameters) call.parameters.push_back(parameter.data());
   for (auto& state : states) call.states.push_back(state.data());
-  call.labels = labels.data();
+  call.targets = targets.data();
   call.seed = seed;
   call.step = step;
   call.first_sample = first_sample;

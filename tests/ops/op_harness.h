@@ -17,7 +17,7 @@ class OpHarness {
   OpHarness(const OpDef& op, Attributes attributes, std::vector<Shape> shapes, std::int64_t n);
 
   Tensors<double> inputs, parameters, states;
-  std::vector<std::int32_t> labels;
+  std::vector<Target> targets;
   bool training = true;
   std::uint64_t seed = 3, step = 0;
   std::int64_t first_sample = 0;

@@ -74,7 +74,7 @@ TEST(Recipe, FingerprintFollowsWhatIsComputedOnly) {
   Recipe recipe = recipe_of(10);
   const std::string before = recipe.fingerprint();
   EXPECT_EQ(recipe_from_json(recipe.to_json()).fingerprint(), before);
-  recipe.sgd.momentum = 0.5;
+  recipe.optimizer.momentum = 0.5;
   EXPECT_NE(recipe.fingerprint(), before);
 }
 

@@ -19,11 +19,23 @@ Plan plan_for(const Graph& graph, std::int64_t batch, PlanOptions options) {
   return plan;
 }
 
+namespace {
+
+OptimizerSettings settings_of(const ReferenceSgd& sgd) {
+  OptimizerSettings settings;
+  settings.learning_rate = sgd.learning_rate;
+  settings.momentum = sgd.momentum;
+  settings.weight_decay = sgd.weight_decay;
+  return settings;
+}
+
+}  // namespace
+
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
                     const ReferenceSgd& sgd, int steps) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
   Executor executor(graph, plan,
-                    {.numbers = {.samples = Dtype::f32},
+                    {.numbers = {.samples = Dtype::f32, .optimizer = settings_of(sgd)},
                      .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
                                        std::vector<float>(channels, 1.0f)},
                      .training = true,
@@ -36,14 +48,13 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
 
   StepInput step;
   step.samples = static_cast<std::int64_t>(input.labels.size());
-  step.sgd = {sgd.learning_rate, sgd.momentum, sgd.weight_decay};
   const std::size_t elements = input.images.size() / input.labels.size();
-  step.load = [&](std::int64_t first, std::int64_t count, std::byte* samples,
-                  std::int32_t* labels) {
+  step.load = [&](std::int64_t first, std::int64_t count, std::byte* samples, Target* targets) {
     const auto begin = static_cast<std::size_t>(first);
     std::memcpy(samples, input.images.data() + begin * elements,
                 static_cast<std::size_t>(count) * elements * sizeof(float));
-    std::copy_n(input.labels.begin() + first, count, labels);
+    std::transform(input.labels.begin() + first, input.labels.begin() + first + count, targets,
+                   Target::of);
   };
 
   ExecutedRun run;

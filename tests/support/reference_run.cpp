@@ -38,7 +38,7 @@ ReferenceCall<T> call_of(const Graph& graph, const Node& node, const ReferenceIn
   for (const ParameterId id : node.parameters)
     call.parameters.push_back(input.parameters[id.value].data());
   for (const StateId id : node.states) call.states.push_back(result.states[id.value].data());
-  call.labels = input.labels.data();
+  call.targets = result.targets.data();
   call.seed = input.seed;
   call.step = input.step;
   return call;
@@ -83,6 +83,7 @@ ReferenceResult<T> reference_run(const Graph& graph, const ReferenceInput<T>& in
   const std::size_t n = input.labels.size();
   ReferenceResult<T> result;
   result.states = input.states;
+  for (const std::int32_t label : input.labels) result.targets.push_back(Target::of(label));
   for (const Node& node : graph.nodes()) {
     result.values.emplace_back(n * static_cast<std::size_t>(node.shape.elements()));
     call_forward(*node.op, call_of(graph, node, input, result, pass));

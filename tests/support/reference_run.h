@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/target.h"
 #include "graph/graph.h"
 #include "graph/program.h"
 
@@ -32,6 +33,7 @@ struct ReferenceResult {
   Tensors<T> value_gradients;      // by NodeId, of the mean loss; the images' is not taken
   Tensors<T> parameter_gradients;  // by ParameterId, of the mean loss
   Tensors<T> states;               // by StateId, after the pass
+  std::vector<Target> targets;     // what was expected
 };
 
 // Evaluation runs forward alone: its gradients stay empty and its states as they were.

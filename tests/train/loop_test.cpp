@@ -131,7 +131,7 @@ TEST_F(TrainingLoop, AnEvaluationChangesNothing) {
 
 TEST(Divergence, EndsTheRunAndNamesTheStep) {
   TrainJob job = small_job();
-  job.recipe.sgd.learning_rate = 1e30;
+  job.recipe.optimizer.learning_rate = 1e30;
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, 1);
   TrainGoal goal;

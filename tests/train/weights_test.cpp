@@ -127,10 +127,10 @@ TEST_F(Weights, DoublesAreRoundedToFloats) {
 }
 
 TEST_F(Weights, MomentaAreThoseOfParametersAlone) {
-  TensorFile momenta = momenta_of(executor);
+  TensorFile momenta = optimizer_state_of(executor);
   EXPECT_EQ(momenta.tensors.size(), job.graph.parameters().size());
   momenta.tensors.pop_back();
-  EXPECT_THAT(error_text([&] { set_momenta(executor, momenta, "o.safetensors"); }),
+  EXPECT_THAT(error_text([&] { set_optimizer_state(executor, momenta, "o.safetensors"); }),
               AllOf(HasSubstr("'o.safetensors'"), HasSubstr("lacks dense.bias")));
 }
 

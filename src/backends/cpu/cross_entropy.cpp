@@ -8,34 +8,51 @@ namespace {
 
 class CrossEntropy : public Kernel {
  public:
-  explicit CrossEntropy(const Site& site) : n_(site.n), classes_(site.input(0).shape.elements()) {}
+  explicit CrossEntropy(const Site& site)
+      : n_(site.n),
+        classes_(site.input(0).shape.elements()),
+        smoothing_(site.node.attributes.real("smoothing", 0)) {}
 
   void run(Work work, const Operands& o, std::byte*) override {
+    // Smoothing is for training: a test says how good the answers are.
+    const double smoothing = o.pass == Pass::train ? smoothing_ : 0;
+    const double everywhere = smoothing / static_cast<double>(classes_);
     for (std::int64_t i = 0; i < n_; ++i) {
       const float* logits = o.inputs[0] + i * classes_;
-      const std::int64_t label = o.labels[i];
+      const Target& target = o.targets[i];
       std::int64_t best = 0;
       for (std::int64_t c = 1; c < classes_; ++c)
         if (logits[c] > logits[best]) best = c;
       const float top = logits[best];
       double sum = 0;
       for (std::int64_t c = 0; c < classes_; ++c) sum += std::exp(double(logits[c] - top));
+      const double other = (1 - smoothing) * double(target.other_share);
+      const double own = (1 - smoothing) - other;
       if (work == Work::forward) {
-        o.output[2 * i] = static_cast<float>(std::log(sum) + double(top - logits[label]));
-        o.output[2 * i + 1] = best == label ? 1.0f : 0.0f;
+        // Relative to the largest logit, as the sum is.
+        double expected = own * double(top - logits[target.label]);
+        if (other > 0) expected += other * double(top - logits[target.other]);
+        if (smoothing > 0)
+          for (std::int64_t c = 0; c < classes_; ++c)
+            expected += everywhere * double(top - logits[c]);
+        o.output[2 * i] = static_cast<float>(std::log(sum) + expected);
+        o.output[2 * i + 1] = best == target.expected() ? 1.0f : 0.0f;
         continue;
       }
       float* gradient = o.input_gradients[0] + i * classes_;
       for (std::int64_t c = 0; c < classes_; ++c) {
         const double probability = std::exp(double(logits[c] - top)) / sum;
-        const double value = (probability - (c == label ? 1.0 : 0.0)) * double(o.loss_scale);
-        gradient[c] = static_cast<float>(value);
+        double share = everywhere;
+        if (c == target.label) share += own;
+        if (c == target.other) share += other;
+        gradient[c] = static_cast<float>((probability - share) * double(o.loss_scale));
       }
     }
   }
 
  private:
   std::int64_t n_, classes_;
+  double smoothing_;
 };
 
 }  // namespace

@@ -1,11 +1,168 @@
 #include "backends/cpu/optimizer.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
+namespace {
+
+// What a rule reads and writes of one piece of a bucket.
+struct Piece {
+  const float* gradient;
+  float *parameters, *mean, *squares;
+  std::size_t count;
+};
+
+REGATTA_CLONES void take_sgd(const UpdateNumbers& by, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = at.gradient[i] + by.weight_decay * at.parameters[i];
+    at.mean[i] = by.momentum * at.mean[i] + slope;
+    at.parameters[i] -= by.learning_rate * at.mean[i];
+  }
+}
+
+REGATTA_CLONES void take_nesterov(const UpdateNumbers& by, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = at.gradient[i] + by.weight_decay * at.parameters[i];
+    at.mean[i] = by.momentum * at.mean[i] + slope;
+    at.parameters[i] -= by.learning_rate * (slope + by.momentum * at.mean[i]);
+  }
+}
+
+// Adam's decay joins the gradient, AdamW's shrinks the parameter: the one not meant is neutral.
+REGATTA_CLONES void take_adam(const UpdateNumbers& by, float decay, float keep, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = at.gradient[i] + decay * at.parameters[i];
+    at.mean[i] = by.beta1 * at.mean[i] + by.rest1 * slope;
+    at.squares[i] = by.beta2 * at.squares[i] + by.rest2 * slope * slope;
+    const float spread = std::sqrt(at.squares[i]) / by.root2 + by.epsilon;
+    at.parameters[i] = keep * at.parameters[i] - by.step_size * (at.mean[i] / spread);
+  }
+}
+
+REGATTA_CLONES void take_rmsprop(const UpdateNumbers& by, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = at.gradient[i] + by.weight_decay * at.parameters[i];
+    at.squares[i] = by.beta2 * at.squares[i] + by.rest2 * slope * slope;
+    at.parameters[i] -= by.learning_rate * (slope / (std::sqrt(at.squares[i]) + by.epsilon));
+  }
+}
+
+REGATTA_CLONES void take_rmsprop_with_momentum(const UpdateNumbers& by, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = at.gradient[i] + by.weight_decay * at.parameters[i];
+    at.squares[i] = by.beta2 * at.squares[i] + by.rest2 * slope * slope;
+    at.mean[i] = by.momentum * at.mean[i] + slope / (std::sqrt(at.squares[i]) + by.epsilon);
+    at.parameters[i] -= by.learning_rate * at.mean[i];
+  }
+}
+
+REGATTA_CLONES void take_lars(const UpdateNumbers& by, float rate, float decay, const Piece& at) {
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float slope = rate * (at.gradient[i] + decay * at.parameters[i]);
+    at.mean[i] = by.momentum * at.mean[i] + slope;
+    at.parameters[i] -= by.learning_rate * at.mean[i];
+  }
+}
+
+REGATTA_CLONES void clip(float scale, float most, const float* gradient, float* target,
+                         std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float scaled = scale * gradient[i];
+    target[i] = scaled > most ? most : scaled < -most ? -most : scaled;
+  }
+}
+
+REGATTA_CLONES void follow(const UpdateNumbers& by, const float* parameters, float* average,
+                           std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    average[i] = by.average_keep * average[i] + by.average_rest * parameters[i];
+}
+
+// In sixteen sums that a vector unit keeps side by side; squares of floats are exact in double.
+REGATTA_CLONES double squares_of(const float* values, std::size_t count) {
+  constexpr std::size_t lanes = 16;
+  std::array<double, lanes> sums{};
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  for (; i < count; ++i) sums[0] += double(values[i]) * double(values[i]);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+// Walks over a bucket in pieces that stay in the first cache from clipping to averaging.
+class Walk {
+ public:
+  explicit Walk(const UpdateStep& step)
+      : step_(step),
+        scale_(step.gradient_scale ? *step.gradient_scale : 1.0f),
+        most_(step.numbers->clip_value > 0 ? step.numbers->clip_value : INFINITY),
+        clips_(step.gradient_scale != nullptr || step.numbers->clip_value > 0) {}
+
+  template <class Take>
+  void run(std::size_t first, std::size_t count, const Take& take) {
+    for (std::size_t begin = first; begin < first + count; begin += piece) {
+      const std::size_t length = std::min(piece, first + count - begin);
+      const auto at = [&](float* all) { return all ? all + begin : nullptr; };
+      take(Piece{gradient(begin, length), at(step_.parameters), at(step_.moments[0]),
+                 at(step_.moments[1]), length});
+      if (step_.average)
+        follow(*step_.numbers, step_.parameters + begin, step_.average + begin, length);
+    }
+  }
+
+  // Of the gradient as the rule sees it.
+  double squares_of_gradient(std::size_t first, std::size_t count) {
+    double sum = 0;
+    for (std::size_t begin = first; begin < first + count; begin += piece) {
+      const std::size_t length = std::min(piece, first + count - begin);
+      sum += squares_of(gradient(begin, length), length);
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t piece = 2048;
+
+  const float* gradient(std::size_t begin, std::size_t count) {
+    if (!clips_) return step_.gradient + begin;
+    clip(scale_, most_, step_.gradient + begin, clipped_.data(), count);
+    return clipped_.data();
+  }
+
+  const UpdateStep& step_;
+  float scale_, most_;
+  bool clips_;
+  std::array<float, piece> clipped_{};
+};
+
+void update_by_lars(const UpdateStep& step, Walk& walk) {
+  const UpdateNumbers& by = *step.numbers;
+  for (const BucketTensor& tensor : step.tensors) {
+    float rate = 1, decay = 0;
+    if (tensor.adapts) {
+      const double weight = std::sqrt(squares_of(step.parameters + tensor.first, tensor.count));
+      const double slope = std::sqrt(walk.squares_of_gradient(tensor.first, tensor.count));
+      if (weight > 0 && slope > 0)
+        rate = static_cast<float>(double(by.trust) * weight /
+                                  (slope + double(by.weight_decay) * weight + double(by.epsilon)));
+      decay = by.weight_decay;
+    }
+    walk.run(tensor.first, tensor.count, [&](const Piece& at) { take_lars(by, rate, decay, at); });
+  }
+}
+
+}  // namespace
 
 void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) {
   // A piece of the sum stays in the first cache while all slots are added to it.
@@ -15,12 +172,55 @@ void reduce_slots(float* sum, std::span<const float* const> others, std::size_t 
       add_to(sum + begin, other + begin, std::min(piece, count - begin));
 }
 
-REGATTA_CLONES void sgd_step(const SgdStep& step, const float* gradient, float* velocity,
-                             float* parameters, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float slope = gradient[i] + step.weight_decay * parameters[i];
-    velocity[i] = step.momentum * velocity[i] + slope;
-    parameters[i] -= step.learning_rate * velocity[i];
+double sum_squares(const float* gradient, std::span<const BucketTensor> tensors) {
+  double sum = 0;
+  for (const BucketTensor& tensor : tensors)
+    sum += squares_of(gradient + tensor.first, tensor.count);
+  return sum;
+}
+
+float clip_scale(std::span<const double* const> sums, float longest) {
+  double squares = 0;
+  for (const double* sum : sums) squares += *sum;
+  return std::min(1.0f, static_cast<float>(double(longest) / (std::sqrt(squares) + 1e-6)));
+}
+
+REGATTA_CLONES bool all_finite(const float* values, std::size_t count) {
+  constexpr std::uint32_t exponent = 0x7f800000;
+  std::uint32_t found = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    found |= (std::bit_cast<std::uint32_t>(values[i]) & exponent) == exponent ? 1u : 0u;
+  return found == 0;
+}
+
+void update(const UpdateStep& step) {
+  const UpdateNumbers& by = *step.numbers;
+  Walk walk(step);
+  const auto whole = [&](const auto& take) { walk.run(0, step.count, take); };
+  switch (step.kind) {
+    case OptimizerKind::sgd:
+      whole([&](const Piece& at) { take_sgd(by, at); });
+      break;
+    case OptimizerKind::nesterov:
+      whole([&](const Piece& at) { take_nesterov(by, at); });
+      break;
+    case OptimizerKind::adam:
+      whole([&](const Piece& at) { take_adam(by, by.weight_decay, 1, at); });
+      break;
+    case OptimizerKind::adamw:
+      whole([&](const Piece& at) { take_adam(by, 0, by.keep, at); });
+      break;
+    case OptimizerKind::rmsprop:
+      whole([&](const Piece& at) {
+        if (at.mean)
+          take_rmsprop_with_momentum(by, at);
+        else
+          take_rmsprop(by, at);
+      });
+      break;
+    case OptimizerKind::lars:
+      update_by_lars(step, walk);
+      break;
   }
 }
 

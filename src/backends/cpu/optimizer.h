@@ -1,20 +1,28 @@
-// The passes over parameters: summing gradient slots and taking an optimizer's step.
+// The passes over parameters: summing gradient slots, measuring and clipping gradients, and taking
+// an optimizer's step.
 #pragma once
 
 #include <cstddef>
 #include <span>
+
+#include "backends/update.h"
 
 namespace regatta::cpu {
 
 // sum += each of the others, in their order, in one pass over memory.
 void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count);
 
-struct SgdStep {
-  float learning_rate = 0, momentum = 0, weight_decay = 0;
-};
+// The sum of squares of a bucket's gradient, in an order of its own that never changes.
+double sum_squares(const float* gradient, std::span<const BucketTensor> tensors);
 
-// PyTorch's rule: v = momentum * v + (g + weight_decay * p); p -= learning_rate * v.
-void sgd_step(const SgdStep& step, const float* gradient, float* velocity, float* parameters,
-              std::size_t count);
+// PyTorch's clip_grad_norm_: what gradients are to be multiplied by, from the buckets' sums of
+// squares.
+float clip_scale(std::span<const double* const> sums, float longest);
+
+// No value is infinite or not a number.
+bool all_finite(const float* values, std::size_t count);
+
+// By PyTorch's rules: torch.optim.SGD, Adam, AdamW and RMSprop. LARS: see docs/recipes.md.
+void update(const UpdateStep& step);
 
 }  // namespace regatta::cpu

@@ -37,37 +37,55 @@ __device__ Sample softmax(const float* logits, int classes, int lane) {
 
 struct Loss {
   const float* logits;
-  const std::int32_t* labels;
+  const Target* targets;
   float* output;
   int classes;
+  float smoothing;
   __device__ void operator()(std::int64_t i) const {
     const int lane = static_cast<int>(i % warp);
     const std::int64_t sample = i / warp;
     const float* row = logits + sample * classes;
     const Sample seen = softmax(row, classes, lane);
+    float spread = 0;  // how far all logits are below the largest
+    if (smoothing > 0) {
+      for (int c = lane; c < classes; c += warp) spread += seen.best.value - row[c];
+      for (int step = warp / 2; step > 0; step /= 2)
+        spread += __shfl_xor_sync(all_lanes, spread, step);
+    }
     if (lane != 0) return;
-    const std::int32_t label = labels[sample];
-    output[2 * sample] = logf(seen.sum) + (seen.best.value - row[label]);
+    const Target target = targets[sample];
+    const float other = (1 - smoothing) * target.other_share;
+    float expected = ((1 - smoothing) - other) * (seen.best.value - row[target.label]);
+    if (other > 0) expected += other * (seen.best.value - row[target.other]);
+    expected += smoothing / static_cast<float>(classes) * spread;
+    output[2 * sample] = logf(seen.sum) + expected;
+    const std::int32_t label = target.other_share < 0.5f ? target.label : target.other;
     output[2 * sample + 1] = seen.best.index == label ? 1.0f : 0.0f;
   }
 };
 
 struct LossGradient {
   const float* logits;
-  const std::int32_t* labels;
-  float* target;
+  const Target* targets;
+  float* gradients;
   int classes;
-  float scale;
+  float smoothing, scale;
   bool add;
   __device__ void operator()(std::int64_t i) const {
     const int lane = static_cast<int>(i % warp);
     const std::int64_t sample = i / warp;
     const float* row = logits + sample * classes;
     const Sample seen = softmax(row, classes, lane);
+    const Target target = targets[sample];
+    const float other = (1 - smoothing) * target.other_share;
+    const float own = (1 - smoothing) - other;
     for (int c = lane; c < classes; c += warp) {
       const float probability = expf(row[c] - seen.best.value) / seen.sum;
-      const float gradient = (probability - (c == labels[sample] ? 1.0f : 0.0f)) * scale;
-      float& to = target[sample * classes + c];
+      float share = smoothing / static_cast<float>(classes);
+      if (c == target.label) share += own;
+      if (c == target.other) share += other;
+      const float gradient = (probability - share) * scale;
+      float& to = gradients[sample * classes + c];
       to = add ? to + gradient : gradient;
     }
   }
@@ -78,15 +96,19 @@ class CrossEntropy : public Kernel {
   explicit CrossEntropy(const Site& site)
       : tools_(site.tools),
         n_(site.n),
-        classes_(static_cast<int>(site.input(0).shape.elements())) {}
+        classes_(static_cast<int>(site.input(0).shape.elements())),
+        smoothing_(static_cast<float>(site.node.attributes.real("smoothing", 0))) {}
 
   // A block is whole warps and the count is too, so no warp ever runs with lanes missing.
   void run(Work work, const Operands& o) override {
+    // Smoothing is for training: a test says how good the answers are.
+    const float smoothing = o.pass == Pass::train ? smoothing_ : 0;
     if (work == Work::forward)
-      for_each_index(tools_, n_ * warp, Loss{o.inputs[0], o.labels, o.output, classes_});
+      for_each_index(tools_, n_ * warp,
+                     Loss{o.inputs[0], o.targets, o.output, classes_, smoothing});
     else if (o.gradient_modes[0] != GradientMode::none)
       for_each_index(tools_, n_ * warp,
-                     LossGradient{o.inputs[0], o.labels, o.input_gradients[0], classes_,
+                     LossGradient{o.inputs[0], o.targets, o.input_gradients[0], classes_, smoothing,
                                   o.loss_scale, o.gradient_modes[0] == GradientMode::add});
   }
 
@@ -94,6 +116,7 @@ class CrossEntropy : public Kernel {
   const Tools& tools_;
   std::int64_t n_;
   int classes_;
+  float smoothing_;
 };
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "backends/cuda/check.h"
 
@@ -41,6 +43,18 @@ void CapturedGraph::launch(Stream stream) const { check(cudaGraphLaunch(executab
 
 void upload(Stream stream, std::byte* target, const void* source, std::size_t bytes) {
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream));
+}
+
+bool all_finite(Stream stream, const void* values, Dtype dtype, std::size_t count) {
+  // Of a float or a bf16 that is infinite or not a number, all bits of the exponent are set.
+  const auto none_of = [&]<class Bits>(Bits exponent) {
+    std::vector<Bits> here(count);
+    check(
+        cudaMemcpyAsync(here.data(), values, count * sizeof(Bits), cudaMemcpyDeviceToHost, stream));
+    check(cudaStreamSynchronize(stream));
+    return std::ranges::none_of(here, [&](Bits b) { return (b & exponent) == exponent; });
+  };
+  return dtype == Dtype::bf16 ? none_of(std::uint16_t{0x7f80}) : none_of(std::uint32_t{0x7f800000});
 }
 
 }  // namespace regatta::cuda

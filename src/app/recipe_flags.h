@@ -1,0 +1,25 @@
+// Flags that say what is computed: the optimizer, its schedule, and what is done to gradients,
+// targets and samples.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "app/command.h"
+#include "train/job.h"
+
+namespace regatta::app {
+
+struct RecipeFlags {
+  std::string optimizer = "sgd";
+  std::map<std::string, std::optional<double>> numbers;  // by flag; defaults are the optimizer's
+  std::optional<double> clip_norm, clip_value, ema;
+};
+
+void declare_recipe(CLI::App& app, RecipeFlags& flags);
+
+// Throws InputError for a flag that does not concern the optimizer or the schedule.
+void apply(const RecipeFlags& flags, JobOptions& job);
+
+}  // namespace regatta::app
