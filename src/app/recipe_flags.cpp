@@ -29,6 +29,33 @@ void declare_recipe(CLI::App& app, RecipeFlags& flags) {
   app.add_option("--ema", flags.ema,
                  "average parameters, keeping this much each step, and test on the average")
       ->type_name("DECAY");
+  app.add_option("--accumulate", flags.accumulate, "batches that make one step (default 1)")
+      ->type_name("K")
+      ->check(whole_number(1));
+  app.add_option("--schedule", flags.schedule,
+                 "of the learning rate: constant, step, cosine, one-cycle")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--step-size", flags.step_size, "step: steps, or epochs such as 30e, at each rate")
+      ->type_name("N|Ne");
+  app.add_option("--gamma", flags.gamma, "step: each rate by the one before (default 0.1)")
+      ->type_name("X");
+  app.add_option("--final-lr", flags.final_lr, "cosine, one-cycle: the last rate")->type_name("X");
+  app.add_flag("--cycle-momentum", flags.cycle_momentum,
+               "one-cycle: the momentum goes from 0.95 to 0.85 and back");
+  app.add_option("--warmup", flags.warmup,
+                 "steps, or epochs such as 5e, to reach the learning rate")
+      ->type_name("N|Ne");
+  app.add_option("--warmup-start", flags.warmup_start,
+                 "the part of the learning rate to begin with (default 0.01)")
+      ->type_name("X");
+  app.add_option("--label-smoothing", flags.label_smoothing,
+                 "the part of a target that is spread over all classes")
+      ->type_name("X");
+  app.add_option("--mixup", flags.mixup, "blend images by shares drawn from Beta(ALPHA, ALPHA)")
+      ->type_name("ALPHA");
+  app.add_option("--dropout", flags.dropout, "probability of the model's dropout layers")
+      ->type_name("P");
 }
 
 void apply(const RecipeFlags& flags, JobOptions& job) {
@@ -44,6 +71,18 @@ void apply(const RecipeFlags& flags, JobOptions& job) {
   if (flags.clip_norm) job.optimizer.clip_norm = *flags.clip_norm;
   if (flags.clip_value) job.optimizer.clip_value = *flags.clip_value;
   if (flags.ema) job.optimizer.ema = *flags.ema;
+  job.accumulate = flags.accumulate.value_or(1);
+  ScheduleOptions& schedule = job.schedule;
+  schedule.kind = schedule_named(flags.schedule);
+  if (flags.step_size) schedule.step_size = Duration::parse("--step-size", *flags.step_size);
+  if (flags.warmup) schedule.warmup = Duration::parse("--warmup", *flags.warmup);
+  schedule.gamma = flags.gamma;
+  schedule.final_rate = flags.final_lr;
+  schedule.warmup_start = flags.warmup_start;
+  schedule.cycle_momentum = flags.cycle_momentum;
+  job.label_smoothing = flags.label_smoothing.value_or(0);
+  job.mixup = flags.mixup.value_or(0);
+  job.dropout = flags.dropout;
 }
 
 }  // namespace regatta::app

@@ -15,6 +15,12 @@ struct RecipeFlags {
   std::string optimizer = "sgd";
   std::map<std::string, std::optional<double>> numbers;  // by flag; defaults are the optimizer's
   std::optional<double> clip_norm, clip_value, ema;
+  std::optional<std::int64_t> accumulate;
+  std::string schedule = "constant";
+  std::optional<std::string> step_size, warmup;  // steps, or epochs such as 5e
+  std::optional<double> gamma, final_lr, warmup_start;
+  bool cycle_momentum = false;
+  std::optional<double> label_smoothing, mixup, dropout;
 };
 
 void declare_recipe(CLI::App& app, RecipeFlags& flags);

@@ -140,7 +140,8 @@ class Console : public TrainObserver {
  public:
   Console(RunFolder& folder, const TrainJob& job, const TrainGoal& goal)
       : folder_(folder),
-        batch_(job.recipe.batch),
+        batch_(job.recipe.samples_per_step()),
+        averaged_(job.recipe.optimizer.ema > 0),
         images_(job.data->info().count),
         per_epoch_(steps_per_epoch(job.recipe, *job.data)),
         goal_(goal),
@@ -160,14 +161,14 @@ class Console : public TrainObserver {
     epochs_.push_back(record);
     reported_ = true;
     if (!steps_.empty()) progress_.finish_epoch(state(steps_.back()));
-    char text[160];
+    char text[200];
     int length = std::snprintf(text, sizeof text, "epoch %lld: train loss %.4f, accuracy %.2f%%",
                                static_cast<long long>(record.epoch), record.train_loss,
                                100 * record.train_accuracy);
     if (record.test_accuracy)
       std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length),
-                    "; test loss %.4f, accuracy %.2f%%", *record.test_loss,
-                    100 * *record.test_accuracy);
+                    "; test loss %.4f, accuracy %.2f%%%s", *record.test_loss,
+                    100 * *record.test_accuracy, averaged_ ? " (averaged weights)" : "");
     progress_.message(text);
   }
 
@@ -203,6 +204,7 @@ class Console : public TrainObserver {
   RunFolder& folder_;
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
+  bool averaged_;
   Progress progress_;
   double rate_ = 0;
   bool reported_ = false, finished_ = false;
@@ -242,6 +244,8 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   JobOptions options = flags.job;
   options.shuffle = flags.shuffle == "on";
   apply(flags.recipe, options);
+  options.epochs = flags.epochs;
+  options.steps = flags.steps;
   options.plan.reduction = reduction_named(flags.reduction);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);

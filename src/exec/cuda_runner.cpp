@@ -98,6 +98,10 @@ class GraphRunner : public CudaRunner {
         frame_.bind(run.list->buffers[run.task->accesses[i].buffer], pointers[i]);
       carry_out(blueprint_, *run.task, *run.submission, frame_, device_);
     };
+    if (run.submission->looks) {
+      enqueue();
+      return;
+    }
     // Addresses and live samples are baked into a graph. The first run is eager: libraries choose
     // algorithms and load kernels then, which a capture forbids. The second is captured.
     const auto [found, fresh] =

@@ -15,6 +15,8 @@ class CudaRunner {
   // `pointers` are device addresses, in the order of the task's accesses.
   virtual void run(const TaskRun& run, const std::vector<std::byte*>& pointers) = 0;
   virtual std::size_t captures() const = 0;
+  // Lets updates go on after a loss that was not finite. With nothing on its way.
+  virtual void forget_not_finite() {}
 };
 
 // Throws InputError when this machine or this build has no usable GPU.

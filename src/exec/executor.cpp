@@ -3,11 +3,13 @@
 #include <starpu.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/optimizer.h"
 #include "base/error.h"
 #include "exec/buffers.h"
 #include "exec/cpu_device.h"
@@ -70,10 +72,11 @@ class Executor::Impl {
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
   ~Impl() { starpu_task_wait_for_all(); }
 
-  std::shared_ptr<Submission> submit(Job job, StepInput input) {
+  std::shared_ptr<Submission> submit(Job job, StepInput input, bool looks = false) {
     const TaskList& list = this->list(job);
     auto submission = std::make_shared<Submission>();
     submission->job = job;
+    submission->looks = looks;
     submission->seed = options_.seed;
     submission->input = std::move(input);
     if (takes_step(job)) submission->numbers = numbers_of(submission->input);
@@ -120,8 +123,27 @@ class Executor::Impl {
     std::ranges::copy(values, view.floats(offset));
   }
 
+  std::string find_not_finite(StepInput input) {
+    starpu_task_wait_for_all();
+    halted_ = false;
+    for (WorkerState& worker : workers_)
+      if (worker.cuda) worker.cuda->forget_not_finite();
+    for (std::uint32_t i = 0; i < blueprint.graph.parameters().size(); ++i) {
+      const Parameter& parameter = blueprint.graph.parameters()[i];
+      const std::vector<float> values =
+          read(of_parameter(BufferKind::parameters, ParameterId{i}, 0),
+               blueprint.parameter_offset[i], parameter.shape.elements());
+      if (!cpu::all_finite(values.data(), values.size()))
+        return "the parameters '" + parameter.name + "', from the step before";
+    }
+    const auto submission = submit(Job::first, std::move(input), /*looks=*/true);
+    submission->wait(false);
+    return submission->first_seen();
+  }
+
   // A CPU is left for the thread that submits, so it may spin.
   bool has_spare_cpu() const { return spare_cpu_; }
+  Dtype sample_dtype() const { return options_.numbers.samples; }
 
   Blueprint blueprint;
   // Made when it is first asked for: most runs have no use for some.
@@ -265,9 +287,15 @@ class Executor::Impl {
   template <void (Impl::*RUN)(const TaskRun&, void*[])>
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
-    if (run.submission->failed) return;
+    Submission& submission = *run.submission;
+    if (submission.failed) return;
     try {
+      if (run.executor->halted_ && trains(submission.job))
+        throw NotFinite("a step before has gone wrong");
       (run.executor->*RUN)(run, buffers);
+    } catch (const NotFinite&) {
+      run.executor->halted_ = true;
+      submission.fail(std::current_exception());
     } catch (...) {
       run.submission->fail(std::current_exception());
     }
@@ -330,6 +358,7 @@ class Executor::Impl {
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
+  std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
   bool spare_cpu_ = static_cast<int>(starpu_worker_get_count()) < available_cpus();
 };
 
@@ -339,6 +368,10 @@ Executor::~Executor() = default;
 
 const Graph& Executor::graph() const { return impl_->blueprint.graph; }
 const Plan& Executor::plan() const { return impl_->blueprint.plan; }
+Dtype Executor::sample_dtype() const { return impl_->sample_dtype(); }
+std::string Executor::find_not_finite(StepInput input) {
+  return impl_->find_not_finite(std::move(input));
+}
 const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.optimizer; }
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }

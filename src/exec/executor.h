@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/operands.h"
+#include "base/error.h"
 #include "base/optimizer.h"
 #include "base/target.h"
 #include "tasks/task_list.h"
@@ -28,9 +30,9 @@ struct StepInput {
   std::optional<double> learning_rate = {};  // default: the optimizer's
   std::optional<double> momentum = {};       // likewise; Adam's beta1
   std::int64_t update = 1;                   // which step this is, counted from 1
+  std::uint64_t step = 0;  // micro-batches done before this one: dropout draws by it
 
   std::int64_t samples_of_step() const { return step_samples > 0 ? step_samples : samples; }
-  std::uint64_t step = 0;  // micro-batches done before this one: dropout draws by it
 };
 
 struct StepResult {
@@ -45,6 +47,13 @@ struct ExecOptions {
   Normalisation normalisation;
   bool training = true;
   std::uint64_t seed = 1;  // of the recipe: dropout draws by it
+};
+
+// A loss or a gradient is infinite or not a number. From then on no list moves parameters, not even
+// one that was submitted before: they stay as they were.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
 };
 
 struct Submission;  // one list on its way
@@ -68,6 +77,7 @@ class Executor {
   const Graph& graph() const;
   const Plan& plan() const;
   const OptimizerSettings& optimizer() const;
+  Dtype sample_dtype() const;  // as samples are to be loaded
   std::size_t tasks_per_step() const;
   std::size_t buffer_bytes() const;    // allocated so far
   std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
@@ -76,6 +86,11 @@ class Executor {
   Ticket submit(Job job, StepInput input);
   // Throws what a task threw.
   StepResult wait(const Ticket& ticket);
+
+  // Where something that is not finite first appears in training on this input: "the forward of
+  // conv 'conv1'". Runs the list again without its step, looking at every value, and lets later
+  // lists move parameters again. All tickets must have been waited for.
+  std::string find_not_finite(StepInput input);
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }

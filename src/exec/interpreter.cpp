@@ -1,6 +1,7 @@
 #include "exec/interpreter.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace regatta {
 namespace {
@@ -73,7 +74,46 @@ class Interpreter {
       operands.step = submission_.input.step;
       operands.first_sample = submission_.spans[chunk.id.value].first;
       device_.run(step, operands);
+      if (submission_.looks)
+        look(step, chunk, operands);
+      else if (device_.on_host() && step.node == graph_.loss() && step.work == Work::forward)
+        require_finite_losses(operands.output, operands.n);
     }
+  }
+
+  void require_finite_losses(const float* losses, std::int64_t count) const {
+    if (!trains(submission_.job) || submission_.looks) return;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (!std::isfinite(losses[2 * i])) throw NotFinite("the loss is no longer a number");
+  }
+
+  // At what an instruction has written.
+  void look(const Instruction& step, const Chunk& chunk, const Operands& o) {
+    const Node& node = graph_.node(step.node);
+    const std::vector<ValueForm>& forms = blueprint_.forms[chunk.group.value];
+    const auto value_is_fine = [&](const float* value, NodeId id) {
+      const ValueForm& form = forms[id.value];
+      return device_.finite(value, form.dtype, static_cast<std::size_t>(form.elements * o.n));
+    };
+    const std::string who = std::string(node.op->name) + " '" + node.name + "'";
+    if (step.work == Work::forward || step.work == Work::normalise) {
+      if (value_is_fine(o.output, node.id)) return;
+      submission_.saw(node.id.value, node.inputs.empty() ? "the samples" : "the forward of " + who);
+      return;
+    }
+    if (step.work == Work::statistics) return;  // normalise shows it
+    bool fine = true;
+    if (step.work != Work::gradient_sums)
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        if (o.gradient_modes[i] != GradientMode::none)
+          fine = fine && value_is_fine(o.input_gradients[i], node.inputs[i]);
+    if (step.work != Work::gradient_apply)
+      for (std::size_t i = 0; i < node.parameters.size(); ++i)
+        fine = fine && device_.finite(o.parameter_gradients[i], Dtype::f32,
+                                      static_cast<std::size_t>(
+                                          graph_.parameter(node.parameters[i]).shape.elements()));
+    const std::size_t nodes = graph_.nodes().size();
+    if (!fine) submission_.saw(2 * nodes - node.id.value, "the backward of " + who);
   }
 
   void combine(const Action& action) {
@@ -101,6 +141,7 @@ class Interpreter {
     const auto first = static_cast<std::size_t>(span.first);
     const auto count = static_cast<std::size_t>(span.count);
     const float* losses = frame_.border(graph_.loss());
+    require_finite_losses(losses, span.count);
     for (std::size_t i = 0; i < count; ++i) {
       submission_.result.losses[first + i] = losses[2 * i];
       submission_.result.correct[first + i] = losses[2 * i + 1];
@@ -123,11 +164,17 @@ class Interpreter {
     std::vector<const double*> sums;
     for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
       sums.push_back(frame_.squares(BucketId{b}));
+    if (device_.on_host())
+      for (const double* sum : sums)
+        if (!std::isfinite(*sum)) throw NotFinite("the gradient is no longer a number");
     device_.clip_scale(sums, submission_.numbers, frame_.clip());
   }
 
   void update(BucketId id) {
     const Bucket& bucket = blueprint_.buckets[id.value];
+    if (device_.on_host() &&
+        !device_.finite(frame_.gradient(id, 0), Dtype::f32, bucket.bytes / sizeof(float)))
+      throw NotFinite("the gradient is no longer a number");
     UpdateStep step;
     step.kind = blueprint_.optimizer.kind;
     step.numbers = &submission_.numbers;

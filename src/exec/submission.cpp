@@ -8,6 +8,13 @@ void Submission::fail(std::exception_ptr cause) {
   failed = true;
 }
 
+void Submission::saw(std::size_t order, std::string what) {
+  const std::lock_guard lock(mutex_);
+  if (!first_seen_.empty() && first_order_ <= order) return;
+  first_order_ = order;
+  first_seen_ = std::move(what);
+}
+
 void Submission::task_finished() {
   // Two counts, so that the time is there before anyone is woken.
   if (unfinished.fetch_sub(1) == 1) result.finished = std::chrono::steady_clock::now();

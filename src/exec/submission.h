@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "backends/update.h"
@@ -26,6 +27,7 @@ struct Submission {
   std::uint64_t seed = 0;
   std::vector<ChunkSpan> spans;
   StepResult result;
+  bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
   std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
   std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on
@@ -34,6 +36,10 @@ struct Submission {
   // The first failure counts; tasks after it do nothing.
   void fail(std::exception_ptr cause);
   void task_finished();
+  // Something that is not finite was seen. Chunks run side by side: of all sightings the one that
+  // is first in the order of the program is kept.
+  void saw(std::size_t order, std::string what);
+  const std::string& first_seen() const { return first_seen_; }
   // Throws what a task threw. With `spin` it first looks for a while without sleeping: waking a
   // thread costs more than a small network's step.
   StepResult wait(bool spin);
@@ -41,6 +47,8 @@ struct Submission {
  private:
   std::mutex mutex_;
   std::exception_ptr error_;
+  std::size_t first_order_ = 0;
+  std::string first_seen_;
 };
 
 }  // namespace regatta

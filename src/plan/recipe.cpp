@@ -6,8 +6,6 @@
 namespace regatta {
 namespace {
 
-// Whatever is left at its default is left out, so that recipes stay the same when options are
-// added.
 Json optimizer_json(const OptimizerSettings& settings) {
   Json json{{"name", optimizer_name(settings.kind)}};
   for (const OptimizerNumber& number : optimizer_numbers())
@@ -32,21 +30,29 @@ OptimizerSettings optimizer_from(const Json& json) {
 }  // namespace
 
 Json Recipe::to_json() const {
-  return {{"model", model},
-          {"input", input.text()},
-          {"classes", classes},
-          {"data", data},
-          {"samples", sample_dtype == Dtype::u8 ? "u8" : "f32"},
-          {"normalisation",
-           {{"scale", normalisation.scale},
-            {"mean", normalisation.mean},
-            {"deviation", normalisation.deviation}}},
-          {"batch", batch},
-          {"optimizer", optimizer_json(optimizer)},
-          {"precision", precision_name(precision)},
-          {"batch_norm", "batch"},
-          {"seed", seed},
-          {"shuffle", shuffle}};
+  Json json{{"model", model},
+            {"input", input.text()},
+            {"classes", classes},
+            {"data", data},
+            {"samples", sample_dtype == Dtype::u8 ? "u8" : "f32"},
+            {"normalisation",
+             {{"scale", normalisation.scale},
+              {"mean", normalisation.mean},
+              {"deviation", normalisation.deviation}}},
+            {"batch", batch},
+            {"optimizer", optimizer_json(optimizer)},
+            {"precision", precision_name(precision)},
+            {"batch_norm", "batch"},
+            {"seed", seed},
+            {"shuffle", shuffle}};
+  // Left out where they say nothing, so that older recipes keep their fingerprints.
+  if (accumulate > 1) json["accumulate"] = accumulate;
+  if (schedule != Schedule{}) json["schedule"] = regatta::to_json(schedule);
+  if (label_smoothing > 0) json["label_smoothing"] = label_smoothing;
+  if (mixup > 0) json["mixup"] = mixup;
+  if (dropout) json["dropout"] = *dropout;
+  if (!augment.empty()) json["augment"] = augment;
+  return json;
 }
 
 std::string Recipe::fingerprint() const { return sha256_hex(to_json().dump()).substr(0, 16); }
@@ -67,6 +73,14 @@ Recipe recipe_from_json(const Json& json) try {
   recipe.precision = precision_named(json.at("precision").get<std::string>());
   recipe.seed = json.at("seed");
   recipe.shuffle = json.at("shuffle");
+  recipe.accumulate = json.value("accumulate", recipe.accumulate);
+  if (const auto found = json.find("schedule"); found != json.end())
+    recipe.schedule = schedule_from_json(*found);
+  recipe.label_smoothing = json.value("label_smoothing", 0.0);
+  recipe.mixup = json.value("mixup", 0.0);
+  if (const auto found = json.find("dropout"); found != json.end())
+    recipe.dropout = found->get<double>();
+  recipe.augment = json.value("augment", "");
   return recipe;
 } catch (const nlohmann::json::exception& error) {
   throw InputError(std::string("recipe: ") + error.what());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/dtype.h"
@@ -11,6 +12,7 @@
 #include "base/optimizer.h"
 #include "base/precision.h"
 #include "base/shape.h"
+#include "plan/schedule.h"
 
 namespace regatta {
 
@@ -21,16 +23,26 @@ struct Recipe {
   Shape input;
   std::int64_t classes = 0;
   std::string data;
-  Dtype sample_dtype = Dtype::u8;
+  Dtype sample_dtype = Dtype::u8;  // as stored
   Normalisation normalisation;
   std::int64_t batch = 64;
+  std::int64_t accumulate = 1;  // batches whose gradients make one step
   OptimizerSettings optimizer;
+  Schedule schedule;
+  double label_smoothing = 0;
+  double mixup = 0;                    // alpha of Beta(alpha, alpha); 0: none
+  std::optional<double> dropout = {};  // of all the model's dropout layers; default: the model's
+  std::string augment;                 // as data/augment.h writes it
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
 
   Json to_json() const;
   std::string fingerprint() const;  // of to_json()
+
+  std::int64_t samples_per_step() const { return batch * accumulate; }
+  // Of samples as the network's input gets them: blended ones are floats.
+  Dtype loaded_dtype() const { return mixup > 0 ? Dtype::f32 : sample_dtype; }
 };
 
 Recipe recipe_from_json(const Json& json);  // throws InputError that names the key

@@ -101,6 +101,8 @@ JobOptions job_options(const TrainOptions& options, Graph network) {
   job.optimizer.learning_rate = options.learning_rate;
   job.optimizer.momentum = options.momentum;
   job.optimizer.weight_decay = options.weight_decay;
+  job.epochs = options.epochs;
+  job.steps = options.steps;
   job.seed = options.seed;
   job.shuffle = options.shuffle;
   job.workers = options.workers;

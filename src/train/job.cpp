@@ -1,6 +1,8 @@
 #include "train/job.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
@@ -13,6 +15,7 @@
 #include "graph/op.h"
 #include "models/models.h"
 #include "platform/machine.h"
+#include "train/loop.h"
 
 namespace regatta {
 namespace {
@@ -29,6 +32,41 @@ void require_fit(const DatasetInfo& info, const Shape& input, std::int64_t class
                      std::to_string(info.classes));
 }
 
+std::string shown(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+void require_recipe_sense(const JobOptions& options) {
+  const OptimizerSettings& optimizer = options.optimizer;
+  const auto check = [](const char* flag, double value, bool holds, const char* way_out) {
+    if (!holds) throw InputError(std::string(flag) + " " + shown(value) + ": " + way_out);
+  };
+  const auto part = [&](const char* flag, double value) {
+    check(flag, value, value >= 0 && value < 1, "use a number from 0 to below 1");
+  };
+  const auto amount = [&](const char* flag, double value) {
+    check(flag, value, value >= 0 && std::isfinite(value), "use a number of 0 or more");
+  };
+  part("--beta1", optimizer.beta1);
+  part("--beta2", optimizer.beta2);
+  part("--alpha", optimizer.alpha);
+  part("--ema", optimizer.ema);
+  part("--label-smoothing", options.label_smoothing);
+  part("--dropout", options.dropout.value_or(0));
+  amount("--clip-norm", optimizer.clip_norm);
+  amount("--clip-value", optimizer.clip_value);
+  amount("--mixup", options.mixup);
+  if (optimizer.clip_norm > 0 && optimizer.clip_value > 0)
+    throw InputError("--clip-norm and --clip-value exclude each other; give one");
+  check("--momentum", optimizer.momentum,
+        optimizer.kind != OptimizerKind::nesterov || optimizer.momentum > 0,
+        "--optimizer nesterov needs a momentum above 0");
+  if (options.accumulate < 1)
+    throw InputError("--accumulate " + std::to_string(options.accumulate) + ": use 1 or more");
+}
+
 void require_sense(const JobOptions& options) {
   if (options.batch < 1)
     throw InputError("--batch " + std::to_string(options.batch) + ": use 1 or more");
@@ -43,6 +81,7 @@ void require_sense(const JobOptions& options) {
   for (const OptimizerNumber& number : optimizer_numbers())
     if (number.concerns(options.optimizer.kind))
       check(number.flag.data(), options.optimizer.*number.value);
+  require_recipe_sense(options);
   if (options.workers && (*options.workers < 1 || *options.workers > most_workers))
     throw InputError("--workers " + std::to_string(*options.workers) + ": use 1 to " +
                      std::to_string(most_workers));
@@ -63,6 +102,56 @@ std::string model_in_recipe(const JobOptions& options) {
   return options.network->name() + "#" + sha256_hex(nodes.dump()).substr(0, 8);
 }
 
+// Resolves epochs into steps; refuses what does not concern the kind.
+Schedule schedule_for(const JobOptions& options, std::int64_t per_epoch, std::int64_t last_step) {
+  const ScheduleOptions& asked = options.schedule;
+  const auto only = [&](bool given, const char* flag, std::initializer_list<ScheduleKind> kinds) {
+    if (given && std::ranges::find(kinds, asked.kind) == kinds.end())
+      throw InputError(std::string(flag) + " does not concern --schedule " +
+                       std::string(schedule_name(asked.kind)) +
+                       ": drop it, or choose another schedule");
+  };
+  using enum ScheduleKind;
+  only(asked.step_size.has_value(), "--step-size", {step});
+  only(asked.gamma.has_value(), "--gamma", {step});
+  only(asked.final_rate.has_value(), "--final-lr", {cosine, one_cycle});
+  only(asked.cycle_momentum, "--cycle-momentum", {one_cycle});
+  only(asked.warmup.has_value(), "--warmup", {constant, step, cosine});
+  if (asked.warmup_start && !asked.warmup) throw InputError("--warmup-start needs --warmup");
+  if (asked.kind == step && !asked.step_size)
+    throw InputError("--schedule step needs --step-size, such as 30e for 30 epochs");
+  const auto steps_of = [&](const char* flag, const Duration& duration) {
+    std::int64_t steps = 0;
+    if (__builtin_mul_overflow(duration.count, duration.epochs ? per_epoch : 1, &steps))
+      throw InputError(std::string(flag) + ": that is more steps than can be counted");
+    return steps;
+  };
+
+  Schedule schedule;
+  schedule.kind = asked.kind;
+  if (asked.kind == cosine || asked.kind == one_cycle) schedule.steps = last_step;
+  if (asked.step_size) schedule.step_size = steps_of("--step-size", *asked.step_size);
+  if (asked.kind == step && schedule.step_size < 1)
+    throw InputError("--step-size 0: use 1 step or more");
+  schedule.gamma = asked.gamma.value_or(schedule.gamma);
+  schedule.final_rate = asked.final_rate;
+  if (asked.warmup) schedule.warmup = steps_of("--warmup", *asked.warmup);
+  schedule.warmup_start = asked.warmup_start.value_or(schedule.warmup_start);
+  schedule.cycle_momentum = asked.cycle_momentum;
+  for (const auto& [flag, value] : {std::pair{"--gamma", schedule.gamma},
+                                    std::pair{"--final-lr", schedule.final_rate.value_or(0)},
+                                    std::pair{"--warmup-start", schedule.warmup_start}})
+    if (!(value >= 0 && std::isfinite(value)))
+      throw InputError(std::string(flag) + " " + shown(value) + ": use a number of 0 or more");
+  if (schedule.kind == cosine && schedule.warmup >= last_step)
+    throw InputError("--warmup of " + std::to_string(schedule.warmup) + " steps leaves none of " +
+                     std::to_string(last_step) + " for --schedule cosine");
+  if (schedule.cycle_momentum && options.optimizer.kind == OptimizerKind::rmsprop &&
+      options.optimizer.momentum == 0)
+    throw InputError("--cycle-momentum needs a --momentum above 0 with --optimizer rmsprop");
+  return schedule;
+}
+
 // Null if there is nothing to test on: it was declined, or would be the training data again.
 std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe& recipe,
                                          const DatasetInfo& data) {
@@ -72,6 +161,16 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe
 }
 
 }  // namespace
+
+Duration Duration::parse(const std::string& flag, const std::string& text) {
+  Duration duration;
+  duration.epochs = text.ends_with('e');
+  const char* end = text.data() + text.size() - (duration.epochs ? 1 : 0);
+  const auto [stop, code] = std::from_chars(text.data(), end, duration.count);
+  if (code != std::errc{} || stop != end || duration.count < 0)
+    throw InputError(flag + " " + text + ": use steps, such as 500, or epochs, such as 5e");
+  return duration;
+}
 
 int default_workers() {
   check_starpu_environment();
@@ -100,9 +199,10 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
-  return {
-      {recipe.sample_dtype, recipe.precision, recipe.optimizer}, recipe.normalisation, training,
-      recipe.seed};
+  return {{recipe.loaded_dtype(), recipe.precision, recipe.optimizer},
+          recipe.normalisation,
+          training,
+          recipe.seed};
 }
 
 TrainJob make_job(const JobOptions& options) {
@@ -113,9 +213,12 @@ TrainJob make_job(const JobOptions& options) {
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
                            options.classes.value_or(info.classes)};
-  job.graph = fuse(options.network ? *options.network : build_model(options.model, adapt));
-
   Recipe& recipe = job.recipe;
+  recipe.label_smoothing = options.label_smoothing;
+  recipe.dropout = options.dropout;
+  job.graph =
+      graph_for(recipe, options.network ? *options.network : build_model(options.model, adapt));
+
   recipe.model = model_in_recipe(options);
   recipe.input = job.graph.node(job.graph.input()).shape;
   recipe.classes = job.graph.classes();
@@ -123,7 +226,9 @@ TrainJob make_job(const JobOptions& options) {
   recipe.sample_dtype = info.dtype;
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   recipe.batch = options.batch;
+  recipe.accumulate = options.accumulate;
   recipe.optimizer = options.optimizer;
+  recipe.mixup = options.mixup;
   recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
@@ -131,6 +236,9 @@ TrainJob make_job(const JobOptions& options) {
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
                      "' has only " + std::to_string(info.count) + " samples");
+  const std::int64_t per_epoch = steps_per_epoch(recipe, *job.data);
+  recipe.schedule =
+      schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
   job.test = open_test(options, recipe, info);
 
   PlanOptions plan = options.plan;
@@ -141,13 +249,31 @@ TrainJob make_job(const JobOptions& options) {
   return job;
 }
 
+Graph graph_for(const Recipe& recipe, const Graph& model) {
+  GraphBuilder builder(model.name());
+  bool drops = false;
+  for (const Node& node : model.nodes()) {
+    Attributes attributes = node.attributes;
+    if (recipe.dropout && node.op->name == "dropout") {
+      attributes.set("probability", *recipe.dropout);
+      drops = true;
+    }
+    if (recipe.label_smoothing > 0 && node.id == model.loss())
+      attributes.set("smoothing", recipe.label_smoothing);
+    builder.add(*node.op, node.name, node.inputs, std::move(attributes));
+  }
+  if (recipe.dropout && !drops)
+    throw InputError("--dropout: model '" + model.name() + "' has no dropout layer");
+  return fuse(std::move(builder).finish());
+}
+
 TrainJob job_of_run(const Json& run) {
   for (const char* key : {"recipe", "plan"})
     if (!run.contains(key)) throw InputError(std::string("it has no ") + key);
   TrainJob job;
   job.recipe = recipe_from_json(run["recipe"]);
-  job.graph = fuse(
-      build_model(job.recipe.model, {.input = job.recipe.input, .classes = job.recipe.classes}));
+  job.graph = graph_for(job.recipe, build_model(job.recipe.model, {.input = job.recipe.input,
+                                                                   .classes = job.recipe.classes}));
   job.plan = plan_from_json(run["plan"], job.graph);
   if (job.plan.recipe != job.recipe.fingerprint())
     throw InputError("its plan was made for another recipe");

@@ -13,6 +13,22 @@
 
 namespace regatta {
 
+// So many steps, or epochs.
+struct Duration {
+  std::int64_t count = 0;
+  bool epochs = false;
+
+  static Duration parse(const std::string& flag, const std::string& text);  // "500" or "5e"
+};
+
+// A schedule as it is asked for: what concerns another kind than the chosen one is refused.
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::constant;
+  std::optional<Duration> step_size = {}, warmup = {};
+  std::optional<double> gamma = {}, final_rate = {}, warmup_start = {};
+  bool cycle_momentum = false;
+};
+
 struct JobOptions {
   std::string model;             // a name of the zoo, unless `network` is given
   std::optional<Graph> network;  // a user's own
@@ -21,7 +37,12 @@ struct JobOptions {
   std::optional<Shape> input;
   std::optional<std::int64_t> classes;
   std::int64_t batch = 64;
+  std::int64_t accumulate = 1;
   OptimizerSettings optimizer;
+  ScheduleOptions schedule;
+  std::optional<std::int64_t> epochs, steps;  // how far the run goes: schedules end there
+  double label_smoothing = 0, mixup = 0;
+  std::optional<double> dropout;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
@@ -40,6 +61,9 @@ struct TrainJob {
 };
 
 TrainJob make_job(const JobOptions& options);
+
+// The graph that a recipe trains: a model's with the recipe's dropout and label smoothing, fused.
+Graph graph_for(const Recipe& recipe, const Graph& model);
 
 // A run's graph, recipe and plan again, from its run.json; its data is not opened.
 TrainJob job_of_run(const Json& run);

@@ -224,4 +224,29 @@ void set_optimizer_state(Executor& executor, const TensorFile& file, const std::
   });
 }
 
+void swap_average(Executor& executor) {
+  for (std::uint32_t i = 0; i < executor.graph().parameters().size(); ++i) {
+    const std::vector<float> own = executor.parameter(ParameterId{i});
+    const std::vector<float> average = executor.average(ParameterId{i});
+    executor.set_parameter(ParameterId{i}, average);
+    executor.set_average(ParameterId{i}, own);
+  }
+  executor.wait(executor.submit(Job::prepare, {}));
+}
+
+TensorFile averaged(TensorFile weights, const TensorFile& optimizer_state) {
+  for (NamedTensor& tensor : weights.tensors)
+    if (const NamedTensor* average = optimizer_state.find(tensor.name + ".average"))
+      tensor.bytes = average->bytes;
+  return weights;
+}
+
+std::string not_finite_parameter(const Executor& executor) {
+  for (std::uint32_t i = 0; i < executor.graph().parameters().size(); ++i)
+    if (!std::ranges::all_of(executor.parameter(ParameterId{i}),
+                             [](float value) { return std::isfinite(value); }))
+      return executor.graph().parameters()[i].name;
+  return "";
+}
+
 }  // namespace regatta

@@ -21,6 +21,12 @@ TensorFile gradients_of(const Executor& executor);
 
 // `from` names the file in errors: a missing, surplus or misshapen tensor is named.
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from);
+// Puts the averaged parameters in the place of the parameters, and these in theirs.
+void swap_average(Executor& executor);
+// A checkpoint's weights with the averages of its optimizer state in the parameters' place.
+TensorFile averaged(TensorFile weights, const TensorFile& optimizer_state);
+// The first parameter with an infinite value or one that is not a number; "" if there is none.
+std::string not_finite_parameter(const Executor& executor);
 void set_optimizer_state(Executor& executor, const TensorFile& file, const std::string& from);
 
 }  // namespace regatta

@@ -1,0 +1,105 @@
+// Optimizers, schedules, clipping, smoothing, accumulation, averaging and mixup through the whole
+// program against PyTorch's float64, with whole batches and uneven chunks.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "models/models.h"
+#include "parity/formula.h"
+#include "parity/recipes.h"
+#include "support/executor_run.h"
+#include "support/small_run.h"
+#include "train/job.h"
+
+namespace regatta {
+namespace {
+
+class FormulaData : public Dataset {
+ public:
+  FormulaData(const Graph& graph, std::int64_t count)
+      : images_(make_images(graph, count)), labels_(make_labels(graph, count)) {
+    info_.spec = "formula";
+    info_.sample = graph.node(graph.input()).shape;
+    info_.count = count;
+    info_.classes = static_cast<int>(graph.classes());
+    info_.dtype = Dtype::f32;
+    info_.mean = {0};
+    info_.deviation = {1};
+  }
+
+  using Dataset::read;
+  void read(std::span<const std::int64_t> indices, std::byte* samples,
+            std::int32_t* labels) const override {
+    const auto elements = static_cast<std::size_t>(info_.sample.elements());
+    for (const std::int64_t index : indices) {
+      const auto at = static_cast<std::size_t>(index);
+      std::memcpy(samples, images_.data() + at * elements, elements * sizeof(float));
+      samples += elements * sizeof(float);
+      *labels++ = labels_[at];
+    }
+  }
+
+ private:
+  std::vector<float> images_;
+  std::vector<std::int32_t> labels_;
+};
+
+void expect_parity(const std::string& name, const PlanOptions& options) {
+  const RecipeFixture fixture(name);
+  TrainJob job;
+  job.recipe = fixture.recipe();
+  job.graph = graph_for(job.recipe, build_model(job.recipe.model));
+  job.plan = plan_for(job.graph, job.recipe.batch, options);
+  job.data = std::make_shared<FormulaData>(job.graph, 8);
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  const Tensors<float> weights = make_weights(job.graph);
+  for (std::uint32_t i = 0; i < weights.size(); ++i)
+    executor.set_parameter(ParameterId{i}, weights[i]);
+  executor.wait(executor.submit(Job::prepare, {}));
+
+  TrainGoal goal;
+  goal.last_step = fixture.steps();
+  Recorder recorder;
+  train(executor, job.recipe, job.data, nullptr, goal, recorder);
+
+  std::vector<double> losses;
+  for (const StepRecord& step : recorder.steps) losses.push_back(step.loss);
+  EXPECT_EQ(fixture.compare_losses(losses, {}), Failures{});
+  Tensors<float> parameters, averages;
+  for (std::uint32_t i = 0; i < weights.size(); ++i) {
+    parameters.push_back(executor.parameter(ParameterId{i}));
+    if (fixture.averages()) averages.push_back(executor.average(ParameterId{i}));
+  }
+  EXPECT_EQ(fixture.compare("parameters", job.graph, parameters, {}), Failures{});
+  if (fixture.averages()) {
+    EXPECT_EQ(fixture.compare("average", job.graph, averages, {}), Failures{});
+  }
+}
+
+std::vector<std::int64_t> uneven(std::int64_t batch) {
+  if (batch == 8) return {3, 1, 4};
+  return {1, batch - 1};
+}
+
+class RecipeParity : public testing::TestWithParam<std::string> {};
+
+TEST_P(RecipeParity, WithWholeBatches) {
+  expect_parity(GetParam(), {.workers = 2, .chunks = std::vector<std::int64_t>{1}});
+}
+
+TEST_P(RecipeParity, WithUnevenChunksAndSegments) {
+  const std::int64_t batch = RecipeFixture(GetParam()).recipe().batch;
+  expect_parity(GetParam(), {.workers = 2, .chunks = uneven(batch), .segments = "block"});
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryRecipe, RecipeParity, testing::ValuesIn(parity_recipes()),
+                         [](const auto& each) { return each.param; });
+
+TEST(Accumulation, WorksWithEveryReduction) {
+  for (const Reduction reduction : {Reduction::slots, Reduction::redux, Reduction::loop})
+    for (const std::vector<std::int64_t>& chunks : {std::vector<std::int64_t>{1}, uneven(3)})
+      expect_parity("accumulate", {.workers = 2, .chunks = chunks, .reduction = reduction});
+}
+
+}  // namespace
+}  // namespace regatta
