@@ -85,9 +85,11 @@ struct TrainOptions {
   std::optional<std::string> test = {};
   std::optional<std::int64_t> epochs = {}, steps = {};  // one of them; default: one epoch
   std::int64_t batch = 64;
-  double learning_rate = 0.01;
-  double momentum = 0.9;
-  double weight_decay = 0;
+  std::string optimizer = "sgd";  // or nesterov, adam, adamw, rmsprop, lars
+  std::optional<double> learning_rate = {}, momentum = {}, weight_decay = {};  // the optimizer's
+  std::string schedule = "constant";  // or "cosine", "one-cycle": over the whole run
+  std::int64_t warmup_steps = 0;
+  double label_smoothing = 0;
   std::uint64_t seed = 1;  // of weights, order and synthetic data
   bool shuffle = true;
 

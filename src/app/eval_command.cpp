@@ -111,7 +111,12 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
                      recipe.normalisation,
                      /*training=*/false});
   const fs::path weights = weights_for(flags);
-  set_weights(executor, read_safetensors(weights), weights.string());
+  TensorFile file = read_safetensors(weights);
+  // A run that averages its parameters is tested on the average.
+  if (recipe.optimizer.ema > 0 && !flags.weights)
+    file = averaged(std::move(file),
+                    read_safetensors(weights.parent_path() / "optimizer.safetensors"));
+  set_weights(executor, file, weights.string());
   return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
 }
 

@@ -141,10 +141,10 @@ class Console : public TrainObserver {
   Console(RunFolder& folder, const TrainJob& job, const TrainGoal& goal)
       : folder_(folder),
         batch_(job.recipe.samples_per_step()),
-        averaged_(job.recipe.optimizer.ema > 0),
         images_(job.data->info().count),
         per_epoch_(steps_per_epoch(job.recipe, *job.data)),
         goal_(goal),
+        averaged_(job.recipe.optimizer.ema > 0),
         progress_(std::cerr) {}
 
   void on_step(const StepRecord& record) override {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/op.h"
+
 namespace regatta {
 namespace {
 

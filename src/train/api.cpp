@@ -92,15 +92,27 @@ Layer Network::add(Layer left, Layer right) {
 
 namespace {
 
+OptimizerSettings optimizer_of(const TrainOptions& options) {
+  OptimizerSettings settings = default_settings(optimizer_named(options.optimizer));
+  if (options.learning_rate) settings.learning_rate = *options.learning_rate;
+  if (options.weight_decay) settings.weight_decay = *options.weight_decay;
+  if (!options.momentum) return settings;
+  if (settings.kind == OptimizerKind::adam || settings.kind == OptimizerKind::adamw)
+    throw InputError("momentum does not concern the optimizer " + options.optimizer);
+  settings.momentum = *options.momentum;
+  return settings;
+}
+
 JobOptions job_options(const TrainOptions& options, Graph network) {
   JobOptions job;
   job.network = std::move(network);
   job.data = options.data;
   job.test = options.test;
   job.batch = options.batch;
-  job.optimizer.learning_rate = options.learning_rate;
-  job.optimizer.momentum = options.momentum;
-  job.optimizer.weight_decay = options.weight_decay;
+  job.optimizer = optimizer_of(options);
+  job.schedule.kind = schedule_named(options.schedule);
+  if (options.warmup_steps != 0) job.schedule.warmup = Duration{options.warmup_steps, false};
+  job.label_smoothing = options.label_smoothing;
   job.epochs = options.epochs;
   job.steps = options.steps;
   job.seed = options.seed;

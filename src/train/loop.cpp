@@ -1,35 +1,19 @@
 #include "train/loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
+#include "plan/schedule.h"
+#include "train/batches.h"
+#include "train/weights.h"
 
 namespace regatta {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Order = std::shared_ptr<const std::vector<std::int64_t>>;
-
-// The batch that starts at `first` in `order`.
-StepInput batch_of(const std::shared_ptr<const Dataset>& data, const Order& order,
-                   std::int64_t first, std::int64_t batch) {
-  StepInput input;
-  input.samples = std::min(batch, static_cast<std::int64_t>(order->size()) - first);
-  input.load = [data, order, first](std::int64_t begin, std::int64_t count, std::byte* samples,
-                                    Target* targets) {
-    const std::span<const std::int64_t> all(*order);
-    std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
-    data->read(
-        all.subspan(static_cast<std::size_t>(first + begin), static_cast<std::size_t>(count)),
-        samples, labels.data());
-    std::ranges::transform(labels, targets, Target::of);
-  };
-  return input;
-}
-
 class Loop {
  public:
   Loop(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
@@ -50,12 +34,7 @@ class Loop {
     for (std::int64_t step = state_.step; step < goal_.last_step && !stopping; ++step) {
       const std::int64_t position = step % per_epoch_;
       if (position == 0 || step == goal_.from.step) begin_epoch(step / per_epoch_);
-      StepInput input = batch_of(data_, order_, position * recipe_.batch, recipe_.batch);
-      input.update = step + 1;
-      input.step = static_cast<std::uint64_t>(step);
-      while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
-        collect();
-      flying_.push_back({step + 1, executor_.submit(Job::train, std::move(input))});
+      submit(step);
       if (step == 0 && goal_.after_first_step) {
         collect_all();
         goal_.after_first_step();
@@ -73,17 +52,48 @@ class Loop {
   }
 
  private:
+  // A step on its way, or one of its micro-batches.
   struct Flying {
     std::int64_t step;
+    Job job;
+    double learning_rate;
+    StepInput input;
     Ticket ticket;
   };
 
+  // A step is one list, or several that add up their gradients.
+  void submit(std::int64_t step) {
+    const std::int64_t first = step % per_epoch_ * recipe_.samples_per_step();
+    const std::int64_t samples = std::min(recipe_.samples_per_step(), data_->info().count - first);
+    const Rates rates = rates_at(recipe_.schedule, recipe_.optimizer.learning_rate, step);
+    for (std::int64_t done = 0; done < samples; done += recipe_.batch) {
+      const std::int64_t count = std::min(recipe_.batch, samples - done);
+      const auto number =
+          static_cast<std::uint64_t>(step * recipe_.accumulate + done / recipe_.batch);
+      StepInput input = train_batch(visits_, first + done, count, recipe_, number);
+      input.step = number;
+      input.step_samples = samples;
+      input.update = step + 1;
+      input.learning_rate = rates.learning_rate;
+      input.momentum = rates.momentum;
+      const bool begins = done == 0, ends = done + count == samples;
+      const Job job = begins && ends ? Job::train
+                      : begins       ? Job::first
+                      : ends         ? Job::last
+                                     : Job::middle;
+      while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
+        collect();
+      const Ticket ticket = executor_.submit(job, input);
+      flying_.push_back({step + 1, job, rates.learning_rate, std::move(input), ticket});
+    }
+  }
+
   void begin_epoch(std::int64_t epoch) {
-    order_ = std::make_shared<const std::vector<std::int64_t>>(
-        epoch_order(data_->info().count, recipe_.seed, epoch, recipe_.shuffle));
+    visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
+                          epoch_order(data_->info().count, recipe_.seed, epoch, recipe_.shuffle))};
     // Sums of other data, if the run goes on with such, are of no use.
     const std::int64_t position = state_.step % per_epoch_;
-    if (state_.seen != position * recipe_.batch) clear_sums();
+    if (state_.seen != position * recipe_.samples_per_step()) clear_sums();
     epoch_start_ = Clock::now();
   }
 
@@ -107,29 +117,45 @@ class Loop {
   }
 
   void collect() {
-    const Flying oldest = flying_.front();
+    const Flying oldest = std::move(flying_.front());
     flying_.pop_front();
-    const StepResult result = executor_.wait(oldest.ticket);
+    const StepResult result = result_of(oldest);
+    // Summed in the order of samples, so the cut has no say in the rounding.
+    step_loss_ = std::accumulate(result.losses.begin(), result.losses.end(), step_loss_);
+    step_samples_ += static_cast<std::int64_t>(result.losses.size());
+    step_correct_ += static_cast<std::int64_t>(
+        std::accumulate(result.correct.begin(), result.correct.end(), 0.0));
+    if (!takes_step(oldest.job)) return;
     StepRecord record;
     record.step = oldest.step;
-    record.samples = static_cast<std::int64_t>(result.losses.size());
-    // Summed in the order of samples, so the cut has no say in the rounding.
-    const double sum = std::accumulate(result.losses.begin(), result.losses.end(), 0.0);
+    record.learning_rate = oldest.learning_rate;
+    record.samples = std::exchange(step_samples_, 0);
+    record.correct = std::exchange(step_correct_, 0);
+    const double sum = std::exchange(step_loss_, 0.0);
     record.loss = sum / static_cast<double>(record.samples);
-    record.correct = static_cast<std::int64_t>(
-        std::accumulate(result.correct.begin(), result.correct.end(), 0.0));
     record.duration = result.finished - last_finish_;
     last_finish_ = result.finished;
-    if (!std::isfinite(record.loss))
-      throw InputError("step " + std::to_string(record.step) +
-                       ": the loss is no longer a number; try a smaller --lr, or look for such "
-                       "values in the data" +
-                       observer_.way_back());
     state_.step = record.step;
     state_.loss_sum += sum;
     state_.seen += record.samples;
     state_.correct += record.correct;
     observer_.on_step(record);
+  }
+
+  // A loss that is not a number ends the run; parameters are still those of the step before.
+  StepResult result_of(const Flying& flying) try {
+    return executor_.wait(flying.ticket);
+  } catch (const NotFinite& broken) {
+    // Those behind it were stopped too.
+    for (; !flying_.empty(); flying_.pop_front()) try {
+        executor_.wait(flying_.front().ticket);
+      } catch (const NotFinite&) {
+      }
+    const std::string where = executor_.find_not_finite(flying.input);
+    throw InputError("step " + std::to_string(flying.step) + ": " + broken.what() +
+                     (where.empty() ? "" : ", first in " + where) +
+                     "; try a smaller --lr, or look for such values in the data" +
+                     observer_.way_back());
   }
 
   // Reports and rests. False if the test was stopped: then the epoch is reported when the run goes
@@ -141,8 +167,7 @@ class Loop {
     record.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.seen);
     record.duration = Clock::now() - epoch_start_;
     if (test_) {
-      const Evaluation tested =
-          evaluate(executor_, test_, recipe_.batch, false, [&] { return observer_.stop(); });
+      const Evaluation tested = test();
       if (tested.stopped) {
         rest();
         return false;
@@ -156,6 +181,24 @@ class Loop {
     return true;
   }
 
+  // With the averaged parameters, if there are any.
+  Evaluation test() {
+    const bool averaged = recipe_.optimizer.ema > 0;
+    if (averaged) swap_average(executor_);
+    const auto back = [&] {
+      if (averaged) swap_average(executor_);
+    };
+    try {
+      const Evaluation tested =
+          evaluate(executor_, test_, recipe_.batch, false, [&] { return observer_.stop(); });
+      back();
+      return tested;
+    } catch (...) {
+      back();
+      throw;
+    }
+  }
+
   Executor& executor_;
   const Recipe& recipe_;
   std::shared_ptr<const Dataset> data_, test_;
@@ -163,15 +206,18 @@ class Loop {
   TrainObserver& observer_;
   std::int64_t per_epoch_;
   TrainState state_;
-  Order order_;
+  Visits visits_;
   std::deque<Flying> flying_;
+  // Of the step whose micro-batches come in.
+  double step_loss_ = 0;
+  std::int64_t step_samples_ = 0, step_correct_ = 0;
   Clock::time_point last_finish_, epoch_start_;
 };
 
 }  // namespace
 
 std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data) {
-  return (data.info().count + recipe.batch - 1) / recipe.batch;
+  return (data.info().count + recipe.samples_per_step() - 1) / recipe.samples_per_step();
 }
 
 std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std::int64_t> steps,
@@ -198,8 +244,9 @@ void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Datas
 
 Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
                     std::int64_t batch, bool keep_logits, const std::function<bool()>& stop) {
-  const auto order = std::make_shared<const std::vector<std::int64_t>>(
-      epoch_order(data->info().count, 0, 0, false));
+  const std::int64_t all = data->info().count;
+  const Visits visits{
+      data, std::make_shared<const std::vector<std::int64_t>>(epoch_order(all, 0, 0, false))};
   Evaluation total;
   double loss = 0, correct = 0;
   std::deque<Ticket> flying;
@@ -213,7 +260,9 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   };
   for (std::int64_t first = 0; first < data->info().count && !total.stopped; first += batch) {
     if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
-    flying.push_back(executor.submit(Job::evaluate, batch_of(data, order, first, batch)));
+    flying.push_back(executor.submit(
+        Job::evaluate,
+        test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype())));
     total.stopped = stop && stop();
   }
   while (!flying.empty()) collect();

@@ -16,7 +16,8 @@ namespace regatta {
 
 struct StepRecord {
   std::int64_t step = 0;  // counted from 1
-  double loss = 0;        // mean over the batch
+  double loss = 0;        // mean over its samples
+  double learning_rate = 0;
   std::int64_t samples = 0, correct = 0;
   Seconds duration{};  // since the step before it finished
 };
@@ -65,7 +66,8 @@ std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data);
 std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std::int64_t> steps,
                           std::int64_t per_epoch);
 
-// Throws InputError when the loss is no longer a number.
+// Throws InputError when a loss or gradient is no longer a number: it names the step and where that
+// first appeared, and parameters are those of the step before.
 void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
            std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer);
 

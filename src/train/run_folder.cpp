@@ -123,11 +123,17 @@ void RunFolder::event(const Write& write) {
 
 void RunFolder::on_step(const StepRecord& record) {
   const double rate = static_cast<double>(record.samples) / record.duration.count();
-  metrics_.add(Json{{"step", record.step}, {"loss", record.loss}, {"images_per_s", rate}}.dump());
+  metrics_.add(Json{
+      {"step", record.step},
+      {"loss", record.loss},
+      {"lr", record.learning_rate},
+      {"images_per_s",
+       rate}}.dump());
   // Small networks make thousands of steps a second; a curve needs no more than some.
   if (const auto now = Clock::now(); now - last_event_ > std::chrono::milliseconds(200)) {
     event([&](EventFile& events) {
       events.scalar("train/loss", record.step, static_cast<float>(record.loss));
+      events.scalar("train/learning_rate", record.step, static_cast<float>(record.learning_rate));
       events.scalar("train/images_per_s", record.step, static_cast<float>(rate));
     });
     last_event_ = now;

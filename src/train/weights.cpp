@@ -241,12 +241,4 @@ TensorFile averaged(TensorFile weights, const TensorFile& optimizer_state) {
   return weights;
 }
 
-std::string not_finite_parameter(const Executor& executor) {
-  for (std::uint32_t i = 0; i < executor.graph().parameters().size(); ++i)
-    if (!std::ranges::all_of(executor.parameter(ParameterId{i}),
-                             [](float value) { return std::isfinite(value); }))
-      return executor.graph().parameters()[i].name;
-  return "";
-}
-
 }  // namespace regatta

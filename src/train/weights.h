@@ -25,8 +25,6 @@ void set_weights(Executor& executor, const TensorFile& file, const std::string& 
 void swap_average(Executor& executor);
 // A checkpoint's weights with the averages of its optimizer state in the parameters' place.
 TensorFile averaged(TensorFile weights, const TensorFile& optimizer_state);
-// The first parameter with an infinite value or one that is not a number; "" if there is none.
-std::string not_finite_parameter(const Executor& executor);
 void set_optimizer_state(Executor& executor, const TensorFile& file, const std::string& from);
 
 }  // namespace regatta

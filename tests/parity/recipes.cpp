@@ -38,7 +38,8 @@ Json parity_file(const std::string& name) {
 
 std::vector<std::string> parity_recipes() {
   std::vector<std::string> names;
-  for (const auto& [name, truth] : parity_file("recipes.json").items()) names.push_back(name);
+  const Json all = parity_file("recipes.json");
+  for (const auto& [name, truth] : all.items()) names.push_back(name);
   return names;
 }
 

@@ -33,9 +33,14 @@ OptimizerSettings settings_of(const ReferenceSgd& sgd) {
 
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
                     const ReferenceSgd& sgd, int steps) {
+  return execute_by(settings_of(sgd), graph, plan, input, steps);
+}
+
+ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
+                       const ReferenceInput<float>& input, int steps) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
   Executor executor(graph, plan,
-                    {.numbers = {.samples = Dtype::f32, .optimizer = settings_of(sgd)},
+                    {.numbers = {.samples = Dtype::f32, .optimizer = optimizer},
                      .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
                                        std::vector<float>(channels, 1.0f)},
                      .training = true,
@@ -61,6 +66,7 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
   run.logits = executor.wait(executor.submit(Job::evaluate, step)).logits;
   std::size_t captures = 0;
   for (int i = 0; i < steps; ++i) {
+    step.update = i + 1;
     if (i == 6) captures = executor.graph_captures();
     step.step = static_cast<std::uint64_t>(i);
     const StepResult result = executor.wait(executor.submit(Job::train, step));

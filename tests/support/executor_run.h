@@ -22,6 +22,8 @@ struct ExecutedRun {
 // A plan for `batch` samples as the flags would make it.
 Plan plan_for(const Graph& graph, std::int64_t batch, PlanOptions options);
 
+ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
+                       const ReferenceInput<float>& input, int steps);
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
                     const ReferenceSgd& sgd, int steps);
 

@@ -109,7 +109,7 @@ TEST_F(Metrics, AreOneLineForEachStepAndEpoch) {
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(steps_written(), (std::vector<std::int64_t>{1, 2, 3, 4}));
   for (const std::size_t step : {0, 1, 2, 4})
-    for (const char* key : {"step", "loss", "images_per_s"})
+    for (const char* key : {"step", "loss", "lr", "images_per_s"})
       EXPECT_TRUE(lines[step].at(key).is_number()) << key;
   for (const std::size_t epoch : {3, 5})
     for (const char* key : {"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy"})
