@@ -101,7 +101,7 @@ class OperatorBench {
         "the benchmark");
     check(cudaMemset(zeros_.data(), 0, zeros_.bytes()));
     operands_.samples = zeros_.data();
-    operands_.labels = reinterpret_cast<const std::int32_t*>(zeros_.data());
+    operands_.targets = reinterpret_cast<const Target*>(zeros_.data());
     operands_.loss_scale = 1.0f / static_cast<float>(n);
     worker_.prepare(node_, n);
   }

@@ -33,7 +33,10 @@ Recipe base_recipe() {
 }  // namespace
 
 Json parity_file(const std::string& name) {
-  return read_json(std::filesystem::path(__FILE__).parent_path() / "data" / name);
+  const std::filesystem::path beside_this_file =
+      std::filesystem::path(__FILE__).parent_path() / "data";
+  return read_json(
+      (std::filesystem::exists(beside_this_file) ? beside_this_file : "tests/parity/data") / name);
 }
 
 std::vector<std::string> parity_recipes() {

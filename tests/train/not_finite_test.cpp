@@ -29,7 +29,11 @@ Graph two_layers() {
 class Images : public Dataset {
  public:
   explicit Images(std::int64_t bad = -1, float with = 0) : bad_(bad), with_(with) {
-    info_ = {.spec = "ones", .sample = {1, 4, 4}, .count = 12, .classes = 3, .dtype = Dtype::f32};
+    info_.spec = "ones";
+    info_.sample = {1, 4, 4};
+    info_.count = 12;
+    info_.classes = 3;
+    info_.dtype = Dtype::f32;
     info_.mean = {0};
     info_.deviation = {1};
   }
@@ -105,7 +109,7 @@ TEST_F(NotFiniteRun, ASampleThatIsNotANumberIsNamedAndStopsItsStep) {
     recorder = {};
     const auto bad = std::make_shared<Images>(6, std::nanf(""));
     EXPECT_THAT(run(options, bad, [](Executor&) {}),
-                AllOf(HasSubstr("step 2: the loss is no longer a number"),
+                AllOf(HasSubstr("step 2: "), HasSubstr("no longer a number"),
                       HasSubstr("first in the samples")));
     EXPECT_EQ(recorder.steps.size(), 1u);
     EXPECT_TRUE(unpoisoned());
