@@ -45,7 +45,7 @@ JobOptions job_options(const CellOptions& options) {
   job.batch = options.batch;
   job.workers = options.workers;
   job.shuffle = false;
-  job.sgd.learning_rate = 0.001;  // made-up images should not make the loss run away
+  job.optimizer.learning_rate = 0.001;  // made-up images should not make the loss run away
   job.precision = precision_named(options.precision);
   job.plan.reduction = reduction_named(options.reduction);
   job.plan.devices = devices_named(options.devices);
