@@ -6,6 +6,7 @@
 
 #include <starpu.h>
 
+#include <atomic>
 #include <map>
 
 #include "backends/cuda/batch_norm.h"
@@ -23,7 +24,7 @@ namespace {
 class CudaDevice : public Device {
  public:
   CudaDevice(const cuda::Backend& backend, cuda::Stream stream)
-      : stream_(stream), worker_(backend, stream), hyper_(3 * sizeof(float), "hyperparameters") {}
+      : stream_(stream), worker_(backend, stream), optimizer_(stream, worker_.mark()) {}
 
   void run(const Instruction& step, const Operands& operands) override {
     worker_.run(step, operands);
@@ -43,40 +44,32 @@ class CudaDevice : public Device {
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override {
     cuda::reduce_slots(stream_, sum, others, count);
   }
-  void sum_squares(const float*, std::span<const BucketTensor>, double*) override {
-    throw InputError("--clip-norm is for CPUs: use --devices cpu");
+  // The numbers of a step lie on the device, so that a captured step follows them: see follow().
+  void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                   double* sum) override {
+    optimizer_.sum_squares(gradient, tensors, sum);
   }
-  void clip_scale(std::span<const double* const>, const UpdateNumbers&, float*) override {
-    throw InputError("--clip-norm is for CPUs: use --devices cpu");
+  void clip_scale(std::span<const double* const> sums, const UpdateNumbers&,
+                  float* scale) override {
+    optimizer_.clip_scale(sums, scale);
   }
-  // The settings lie on the device, so that a captured step follows them: see follow().
-  void update(const UpdateStep& step) override {
-    if (step.kind != OptimizerKind::sgd || step.numbers->clip_value > 0 || step.average)
-      throw InputError("GPUs take plain SGD's steps alone: use --devices cpu");
-    cuda::sgd_step(stream_, reinterpret_cast<const float*>(hyper_.data()), step.gradient,
-                   step.moments[0], step.parameters, step.count);
-  }
+  void update(const UpdateStep& step) override { optimizer_.update(step); }
   bool on_host() const override { return false; }
   bool finite(const void* values, Dtype dtype, std::size_t count) override {
     return cuda::all_finite(stream_, values, dtype, count);
   }
 
-  void follow_step(std::uint64_t step) { worker_.follow(step); }
-
-  // Brings the numbers of a step to the device when they have changed.
-  void follow(const UpdateNumbers& numbers) {
-    const std::array<float, 3> wanted{numbers.learning_rate, numbers.momentum,
-                                      numbers.weight_decay};
-    if (there_ && *there_ == wanted) return;
-    there_ = wanted;
-    cuda::upload(stream_, hyper_.data(), there_->data(), sizeof wanted);
+  // Brings what changes from step to step to the device; between captures.
+  void follow(const Submission& submission) {
+    worker_.follow(submission.input.step);
+    if (takes_step(submission.job)) optimizer_.follow(submission.numbers);
   }
+  void forget_mark() { worker_.forget_mark(); }
 
  private:
   cuda::Stream stream_;
   cuda::Worker worker_;
-  cuda::DeviceMemory hyper_;
-  std::optional<std::array<float, 3>> there_;
+  cuda::Optimizer optimizer_;
 };
 
 class GraphRunner : public CudaRunner {
@@ -90,8 +83,8 @@ class GraphRunner : public CudaRunner {
         frame_(blueprint) {}
 
   void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
-    device_.follow_step(run.submission->input.step);
-    if (takes_step(run.submission->job)) device_.follow(run.submission->numbers);
+    if (forgets_.exchange(false)) device_.forget_mark();
+    device_.follow(*run.submission);
     const auto enqueue = [&] {
       const Frame::Scope bound(frame_);
       for (std::size_t i = 0; i < pointers.size(); ++i)
@@ -120,6 +113,9 @@ class GraphRunner : public CudaRunner {
 
   std::size_t captures() const override { return captures_; }
 
+  // Left to the worker's own thread, whose device it is.
+  void forget_not_finite() override { forgets_ = true; }
+
  private:
   using Key = std::tuple<const Task*, std::int64_t, std::int64_t, std::vector<std::byte*>>;
 
@@ -130,6 +126,7 @@ class GraphRunner : public CudaRunner {
   Frame frame_;
   std::map<Key, cuda::CapturedGraph> graphs_;
   std::size_t captures_ = 0;
+  std::atomic<bool> forgets_ = false;
 };
 
 }  // namespace

@@ -12,16 +12,13 @@
 #include "backends/cuda/check.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/memory.h"
-#include "backends/cuda/optimizer.h"
+#include "backends/cuda_memory.h"
 #include "backends/cuda_run.h"
 #include "parity/formula.h"
 #include "support/operator_networks.h"
 
 namespace regatta {
 namespace {
-
-#define SKIP_WITHOUT_GPU() \
-  if (!cuda::available()) GTEST_SKIP() << "this machine has no usable GPU"
 
 // |a - b| / |b|; infinite where a has a NaN, so that no comparison lets it pass.
 double distance(const std::vector<float>& a, const std::vector<double>& b) {
@@ -145,59 +142,6 @@ INSTANTIATE_TEST_SUITE_P(Networks, CudaKernels, testing::ValuesIn(small_networks
                          name_of_network);
 INSTANTIATE_TEST_SUITE_P(Operators, CudaKernels, testing::ValuesIn(operator_networks()),
                          name_of_network);
-
-std::vector<float> ramp(std::size_t count, float step) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = step * static_cast<float>(i % 101) - 1;
-  return values;
-}
-
-struct OnDevice {
-  explicit OnDevice(const std::vector<float>& values)
-      : memory(values.size() * sizeof(float), "a test"), count(values.size()) {
-    cuda::check(cudaMemcpy(memory.data(), values.data(), memory.bytes(), cudaMemcpyHostToDevice));
-  }
-  float* data() const { return reinterpret_cast<float*>(memory.data()); }
-  std::vector<float> read() const {
-    std::vector<float> values(count);
-    cuda::check(cudaMemcpy(values.data(), memory.data(), memory.bytes(), cudaMemcpyDeviceToHost));
-    return values;
-  }
-  cuda::DeviceMemory memory;
-  std::size_t count;
-};
-
-TEST(CudaOptimizer, AddsSlotsInTheirOrder) {
-  SKIP_WITHOUT_GPU();
-  constexpr std::size_t count = 4099, slots = 70;  // odd, and more slots than one launch takes
-  std::vector<float> expected = ramp(count, 0.1f);
-  const OnDevice sum(expected);
-  std::vector<OnDevice> others;
-  std::vector<const float*> pointers;
-  for (std::size_t s = 0; s < slots; ++s) {
-    const std::vector<float> values = ramp(count, 0.01f * static_cast<float>(s + 1));
-    for (std::size_t i = 0; i < count; ++i) expected[i] += values[i];
-    others.emplace_back(values);
-    pointers.push_back(others.back().data());
-  }
-  cuda::reduce_slots(nullptr, sum.data(), pointers, count);
-  EXPECT_EQ(sum.read(), expected);
-}
-
-TEST(CudaOptimizer, TakesPyTorchsStep) {
-  SKIP_WITHOUT_GPU();
-  constexpr std::size_t count = 1027;
-  Tensors<double> parameters(1), gradients(1), velocities(1);
-  const std::vector<float> p = ramp(count, 0.3f), g = ramp(count, 0.07f), v = ramp(count, 0.02f);
-  parameters[0].assign(p.begin(), p.end());
-  gradients[0].assign(g.begin(), g.end());
-  velocities[0].assign(v.begin(), v.end());
-  ReferenceSgd{0.1, 0.9, 1e-4}.step(parameters, gradients, velocities);
-  const OnDevice hyper({0.1f, 0.9f, 1e-4f}), gradient(g), velocity(v), parameter(p);
-  cuda::sgd_step(nullptr, hyper.data(), gradient.data(), velocity.data(), parameter.data(), count);
-  EXPECT_LT(distance(parameter.read(), parameters[0]), 1e-6);
-  EXPECT_LT(distance(velocity.read(), velocities[0]), 1e-6);
-}
 
 TEST(CudaInput, NormalisesStoredBytes) {
   SKIP_WITHOUT_GPU();

@@ -13,6 +13,7 @@
 #include "backends/cuda/check.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/memory.h"
+#include "backends/cuda_memory.h"
 #include "graph/op.h"
 #include "tasks/memory.h"
 
@@ -21,19 +22,6 @@ namespace {
 
 using cuda::check;
 using cuda::DeviceMemory;
-
-class TestStream {
- public:
-  TestStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~TestStream() { cudaStreamDestroy(stream_); }
-  TestStream(const TestStream&) = delete;
-  TestStream& operator=(const TestStream&) = delete;
-  cudaStream_t get() const { return stream_; }
-  void wait() const { check(cudaStreamSynchronize(stream_)); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 // Memory that starts out as NaNs, so that a value nobody wrote shows.
 DeviceMemory poisoned(std::size_t bytes) {

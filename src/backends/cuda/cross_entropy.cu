@@ -39,6 +39,7 @@ struct Loss {
   const float* logits;
   const Target* targets;
   float* output;
+  int* mark;  // null in evaluation
   int classes;
   float smoothing;
   __device__ void operator()(std::int64_t i) const {
@@ -58,7 +59,9 @@ struct Loss {
     float expected = ((1 - smoothing) - other) * (seen.best.value - row[target.label]);
     if (other > 0) expected += other * (seen.best.value - row[target.other]);
     expected += smoothing / static_cast<float>(classes) * spread;
-    output[2 * sample] = logf(seen.sum) + expected;
+    const float loss = logf(seen.sum) + expected;
+    output[2 * sample] = loss;
+    if (mark && !isfinite(loss)) *mark = 1;  // whoever comes first: they all say the same
     const std::int32_t label = target.other_share < 0.5f ? target.label : target.other;
     output[2 * sample + 1] = seen.best.index == label ? 1.0f : 0.0f;
   }
@@ -105,7 +108,8 @@ class CrossEntropy : public Kernel {
     const float smoothing = o.pass == Pass::train ? smoothing_ : 0;
     if (work == Work::forward)
       for_each_index(tools_, n_ * warp,
-                     Loss{o.inputs[0], o.targets, o.output, classes_, smoothing});
+                     Loss{o.inputs[0], o.targets, o.output,
+                          o.pass == Pass::train ? tools_.mark : nullptr, classes_, smoothing});
     else if (o.gradient_modes[0] != GradientMode::none)
       for_each_index(tools_, n_ * warp,
                      LossGradient{o.inputs[0], o.targets, o.input_gradients[0], classes_, smoothing,

@@ -112,7 +112,9 @@ struct Worker::Impl {
   Impl(const Backend& shared, Stream stream)
       : backend(shared), plans(cudnn.get()), kernels(shared.graph_.nodes().size()) {
     check(cudnnSetStream(cudnn.get(), stream));
-    tools = {stream, cudnn.get(), cublas.get(), processors(), &plans, nullptr, nullptr};
+    tools = {stream, cudnn.get(), cublas.get(), processors(),
+             &plans, nullptr,     nullptr,      reinterpret_cast<int*>(mark.data())};
+    check(cudaMemsetAsync(mark.data(), 0, mark.bytes(), stream));
     const auto draws = [](const Node& node) { return node.op->name == "dropout"; };
     if (!std::ranges::any_of(shared.graph_.nodes(), draws)) return;
     step.emplace(stream, sizeof(std::uint64_t), "a step's number");
@@ -148,6 +150,7 @@ struct Worker::Impl {
   std::vector<DeviceMemory> retired;
   bool workspace_used = false;
   std::optional<DeviceNumbers> step;  // where some operator reads it
+  DeviceMemory mark{sizeof(int), "a mark"};
   Tools tools;
   std::vector<std::vector<std::pair<std::int64_t, std::unique_ptr<Kernel>>>> kernels;  // by node
 };
@@ -159,6 +162,12 @@ Worker::~Worker() = default;
 
 void Worker::follow(std::uint64_t step) {
   if (impl_->step) impl_->step->set(&step);
+}
+
+const int* Worker::mark() const { return impl_->tools.mark; }
+
+void Worker::forget_mark() {
+  check(cudaMemsetAsync(impl_->mark.data(), 0, impl_->mark.bytes(), impl_->tools.stream));
 }
 
 void Worker::prepare(const Node& node, std::int64_t n, Pass pass) {

@@ -69,6 +69,10 @@ class Worker {
   // a captured graph could not follow it. Not part of a capture.
   void follow(std::uint64_t step);
 
+  // On the device: not zero once a loss in training was infinite or not a number.
+  const int* mark() const;
+  void forget_mark();
+
   // Chooses algorithms for `n` samples and makes room for them. Once every node is prepared for
   // every chunk size, run() allocates nothing. Captured graphs stay valid when more is prepared.
   void prepare(const Node& node, std::int64_t n, Pass pass = Pass::train);

@@ -26,9 +26,6 @@ class CapturedGraph {
   CUgraphExec_st* executable_ = nullptr;
 };
 
-// Copies a few bytes to the device, in the stream's order.
-void upload(Stream stream, std::byte* target, const void* source, std::size_t bytes);
-
 // Whether no value in device memory is infinite or not a number; waits for the stream.
 bool all_finite(Stream stream, const void* values, Dtype dtype, std::size_t count);
 

@@ -22,6 +22,7 @@ struct Tools {
   ConvPlans* plans = nullptr;           // shared by convolutions of one shape
   std::byte* workspace = nullptr;       // at least what the kernel that runs has asked for
   const std::uint64_t* step = nullptr;  // on the device: micro-batches done before this one
+  int* mark = nullptr;                  // on the device: set when a loss in training is not finite
 };
 
 class Kernel {

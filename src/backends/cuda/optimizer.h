@@ -1,10 +1,13 @@
-// The passes over parameters: summing gradient slots and taking an optimizer's step.
+// The passes over parameters: summing gradient slots, measuring and clipping gradients, and taking
+// an optimizer's step.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
 #include "backends/cuda/cuda_backend.h"
+#include "backends/cuda/device_numbers.h"
+#include "backends/update.h"
 
 namespace regatta::cuda {
 
@@ -12,10 +15,32 @@ namespace regatta::cuda {
 void reduce_slots(Stream stream, float* sum, std::span<const float* const> others,
                   std::size_t count);
 
-// PyTorch's rule: v = momentum * v + (g + weight_decay * p); p -= learning_rate * v.
-// `hyper` lies on the device, so that a captured graph follows a learning rate that changes:
-// learning_rate, momentum, weight_decay.
-void sgd_step(Stream stream, const float* hyper, const float* gradient, float* velocity,
-              float* parameters, std::size_t count);
+// Enqueues steps on one stream. The numbers of a step lie on the device, so that a captured graph
+// follows a learning rate that changes. Sums never change from run to run.
+class Optimizer {
+ public:
+  // `mark`, on the device: while it is not zero, no step changes anything. Null: there is none.
+  Optimizer(Stream stream, const int* mark);
+
+  // Brings the numbers of the next steps to the device; not part of a capture.
+  void follow(const UpdateNumbers& numbers) { numbers_.set(&numbers); }
+
+  // The squares of a bucket's gradient.
+  void sum_squares(const float* gradient, std::span<const BucketTensor> tensors, double* sum);
+  // PyTorch's clip_grad_norm_, from the sums of all buckets and the followed clip_norm.
+  void clip_scale(std::span<const double* const> sums, float* scale);
+  void update(const UpdateStep& step);
+
+ private:
+  const UpdateNumbers* numbers() const {
+    return reinterpret_cast<const UpdateNumbers*>(numbers_.data());
+  }
+  double* sums() const { return reinterpret_cast<double*>(scratch_.data()); }
+
+  Stream stream_;
+  const int* mark_;
+  DeviceNumbers numbers_;
+  DeviceMemory scratch_;
+};
 
 }  // namespace regatta::cuda
