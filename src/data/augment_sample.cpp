@@ -104,7 +104,7 @@ void frame_sample(const Shape& stored, const std::byte* source, const Framing& f
 void augment_sample(const Augmentation& augmentation, std::uint64_t draw, const Shape& sample,
                     Dtype dtype, std::byte* pixels) {
   if (augmentation.crop_padding > 0) {
-    const auto places = static_cast<std::uint64_t>(2 * augmentation.crop_padding + 1);
+    const auto places = 2 * static_cast<std::uint64_t>(augmentation.crop_padding) + 1;
     const auto offset = [&](const char* use) {
       return static_cast<std::int64_t>(bits_for(draw, use) % places) - augmentation.crop_padding;
     };

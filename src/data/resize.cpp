@@ -109,6 +109,12 @@ Resize best_resize() { return __builtin_cpu_supports("avx2") ? resize_avx2 : res
 Resize best_resize() { return resize_plain; }
 #endif
 
+// Pillow's rounding: a half goes up, and what is negative goes towards zero.
+int rounded(double value) {
+  const double above = value + 0.5;
+  return static_cast<int>(above);
+}
+
 }  // namespace
 
 ResizeWeights::ResizeWeights(const ResizeAxis& axis, int source_size) {
@@ -124,16 +130,16 @@ ResizeWeights::ResizeWeights(const ResizeAxis& axis, int source_size) {
   std::vector<double> exact(stride_);
   for (std::size_t i = 0; i < count; ++i) {
     const double centre = axis.begin + (axis.first + static_cast<double>(i) + 0.5) * scale;
-    const int first = std::max(static_cast<int>(centre - support + 0.5), 0);
-    const int end = std::min(static_cast<int>(centre + support + 0.5), source_size);
+    const int first = std::max(rounded(centre - support), 0);
+    const int end = std::min(rounded(centre + support), source_size);
     double sum = 0;
     for (int x = first; x < end; ++x) {
       const double distance = std::abs((x - centre + 0.5) * (1.0 / filter_scale));
       sum += exact[static_cast<std::size_t>(x - first)] = std::max(1.0 - distance, 0.0);
     }
     for (int x = 0; x < end - first; ++x)
-      weights_[i * stride_ + static_cast<std::size_t>(x)] = static_cast<std::int32_t>(
-          0.5 + exact[static_cast<std::size_t>(x)] / sum * (1 << precision));
+      weights_[i * stride_ + static_cast<std::size_t>(x)] =
+          rounded(exact[static_cast<std::size_t>(x)] / sum * (1 << precision));
     // A weight of nothing need not be fetched, and at the end of a view may not be.
     int used = end - first;
     while (used > 1 && weights_[i * stride_ + static_cast<std::size_t>(used) - 1] == 0) --used;
