@@ -70,7 +70,9 @@ Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
   if (!flags.model || !flags.weights || !flags.data)
     throw InputError("give either --run RUN, or --model, --weights and --data");
   const Split split = flags.split == "train" ? Split::train : Split::test;
-  const DatasetInfo info = open_dataset(*flags.data, split, seed)->info();
+  DatasetOptions options{.split = split, .seed = seed};
+  if (flags.input) options.input = Shape::parse(*flags.input);
+  const DatasetInfo info = open_dataset(*flags.data, options)->info();
   Recipe recipe;
   recipe.model = *flags.model;
   recipe.input = flags.input ? Shape::parse(*flags.input) : info.sample;

@@ -35,6 +35,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("NAME");
   app.add_option("--data", job.data,
                  "mnist, fashion-mnist, digits-synth, cifar10-synth, imagenet-synth,\n"
+                 "folder:DIR, shards:DIR, tfrecord:GLOB, cifar10:DIR, cifar100:DIR,\n"
                  "idx:IMAGES,LABELS, npy:X.npy,Y.npy or synth:CxHxW/CLASSES@COUNT")
       ->type_name("SPEC");
   app.add_option("--test", job.test,
@@ -59,6 +60,14 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
+  app.add_option("--augment", job.augment,
+                 "random changes to training images, such as crop:4,flip or\n"
+                 "resize-crop:224,flip,jitter:0.4")
+      ->type_name("HOW");
+  app.add_option("--normalise", job.normalise,
+                 "MEANS:DEVIATIONS, or none, imagenet, cifar10, ... (default: the data's)")
+      ->type_name("HOW");
+  app.add_flag("--strict", job.strict, "an image that cannot be read ends the run");
   app.add_option("--classes", job.classes, "classes, if not the data's")
       ->type_name("N")
       ->check(whole_number(2));
@@ -170,6 +179,7 @@ class Console : public TrainObserver {
                     "; test loss %.4f, accuracy %.2f%%%s", *record.test_loss,
                     100 * *record.test_accuracy, averaged_ ? " (averaged weights)" : "");
     progress_.message(text);
+    for (const std::string& note : record.notes) progress_.message(note);
   }
 
   void on_rest(const TrainState& state) override {
@@ -223,12 +233,15 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
                       {"train_accuracy", epoch.train_accuracy},
                       {"test_loss", epoch.test_loss ? Json(*epoch.test_loss) : Json()},
                       {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
-                      {"seconds", epoch.duration.count()}});
+                      {"seconds", epoch.duration.count()},
+                      {"loader_share", epoch.loader_share}});
+  const SkippedSamples skipped = job.data->skipped();
   return {{"run", folder.string()},
           {"recipe", job.recipe.to_json()},
           {"plan", to_json(job.plan, job.graph)},
           {"steps", steps},
           {"epochs", epochs},
+          {"skipped", {{"count", skipped.count}, {"first", skipped.first}}},
           {"images_per_s", typical_throughput(console.steps())},
           {"peak_memory_bytes", peak_memory_bytes()},
           {"buffer_bytes", executor.buffer_bytes()},
@@ -277,17 +290,17 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
                      CheckpointPolicy& policy) {
   const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps", "--json",
                                       "--workers",          "--scheduler", "--data",  "--test",
-                                      "--checkpoint-every", "--keep"};
+                                      "--checkpoint-every", "--keep",      "--strict"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
   RunRecord run = read_run_json(*flags.resume);
   policy = run.checkpoints;
   TrainJob& job = run.job;
-  job.data =
-      open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data, Split::train);
+  job.data = open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data,
+                      Split::train, flags.job.strict);
   const std::string test = flags.job.test.value_or(run.test.value_or("none"));
-  if (test != "none") job.test = open_for(job.recipe, test, Split::test);
+  if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
       if (group.kind == DeviceKind::cpu) group.workers = *flags.job.workers;

@@ -1,24 +1,45 @@
 #include "train/batches.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/random.h"
 #include "train/mixup.h"
 
 namespace regatta {
 namespace {
 
+// What the random changes to a batch's samples are drawn from.
+struct Draws {
+  std::uint64_t seed = 0;
+  std::uint64_t first = 0;  // samples of the run before the batch, if all batches were full
+};
+
 // One batch and how it is read. Copied into the function that workers call.
 class Batch {
  public:
-  Batch(Visits visits, std::int64_t first) : visits_(std::move(visits)), first_(first) {}
+  // Without draws samples come as they are.
+  Batch(Visits visits, std::int64_t first, std::optional<Draws> draws = {})
+      : visits_(std::move(visits)), first_(first), draws_(draws) {}
 
   // Samples and labels at positions of the batch.
   void read(std::span<const std::int64_t> positions, std::byte* samples,
             std::int32_t* labels) const {
-    std::vector<std::int64_t> indices;
-    for (const std::int64_t position : positions)
-      indices.push_back((*visits_.order)[static_cast<std::size_t>(first_ + position)]);
-    visits_.data->read(std::span<const std::int64_t>(indices), samples, labels);
+    const auto index_at = [&](std::int64_t position) {
+      return (*visits_.order)[static_cast<std::size_t>(first_ + position)];
+    };
+    if (draws_) {
+      const std::uint64_t key = random_key(draws_->seed, stream_of("augment"));
+      std::vector<Visit> visits;
+      for (const std::int64_t position : positions)
+        visits.push_back({index_at(position),
+                          keyed_bits(key, draws_->first + static_cast<std::uint64_t>(position))});
+      visits_.data->read(std::span<const Visit>(visits), samples, labels);
+    } else {
+      std::vector<std::int64_t> indices;
+      for (const std::int64_t position : positions) indices.push_back(index_at(position));
+      visits_.data->read(std::span<const std::int64_t>(indices), samples, labels);
+    }
   }
 
   // Samples as floats, whatever they are stored as.
@@ -40,6 +61,7 @@ class Batch {
  private:
   Visits visits_;
   std::int64_t first_;
+  std::optional<Draws> draws_;
 };
 
 std::vector<std::int64_t> range(std::int64_t first, std::int64_t count) {
@@ -93,7 +115,8 @@ StepInput test_batch(const Visits& visits, std::int64_t first, std::int64_t coun
 
 StepInput train_batch(const Visits& visits, std::int64_t first, std::int64_t count,
                       const Recipe& recipe, std::uint64_t number) {
-  const Batch batch(visits, first);
+  const Batch batch(visits, first,
+                    Draws{recipe.seed, number * static_cast<std::uint64_t>(recipe.batch)});
   if (recipe.mixup > 0)
     return mixed(batch, count, mixing_of(recipe.mixup, recipe.seed, number, count));
   return plain(batch, count, recipe.sample_dtype == Dtype::f32);

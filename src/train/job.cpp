@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "data/statistics.h"
 #include "exec/runtime.h"
 #include "graph/op.h"
 #include "models/models.h"
@@ -157,7 +158,7 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe
                                          const DatasetInfo& data) {
   if (options.test == "none") return nullptr;
   if (!options.test && data.splits_coincide) return nullptr;
-  return open_for(recipe, options.test.value_or(options.data), Split::test);
+  return open_for(recipe, options.test.value_or(options.data), Split::test, options.strict);
 }
 
 }  // namespace
@@ -187,9 +188,12 @@ int default_workers() {
 
 Layout default_cpu_layout() { return cpu::preferred_layout(); }
 
-std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec,
-                                        Split split) {
-  auto data = open_dataset(spec, split, recipe.seed);
+std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split,
+                                        bool strict) {
+  DatasetOptions options{
+      .split = split, .seed = recipe.seed, .input = recipe.input, .strict = strict};
+  if (split == Split::train) options.augmentation = parse_augmentation(recipe.augment);
+  auto data = open_dataset(spec, options);
   require_fit(data->info(), recipe.input, recipe.classes);
   if (data->info().dtype != recipe.sample_dtype)
     throw InputError("data '" + spec + "' is stored as " +
@@ -209,7 +213,13 @@ TrainJob make_job(const JobOptions& options) {
   require_sense(options);
   if (!options.network) build_model(options.model);  // a wrong name is told before data is read
   TrainJob job;
-  job.data = open_dataset(options.data, Split::train, options.seed);
+  const Augmentation augmentation = parse_augmentation(options.augment);
+  DatasetOptions data_options{.seed = options.seed,
+                              .input = options.input,
+                              .augmentation = augmentation,
+                              .strict = options.strict};
+  if (options.network) data_options.input = options.network->node(options.network->input()).shape;
+  job.data = open_dataset(options.data, data_options);
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
                            options.classes.value_or(info.classes)};
@@ -225,6 +235,10 @@ TrainJob make_job(const JobOptions& options) {
   recipe.data = options.data;
   recipe.sample_dtype = info.dtype;
   recipe.normalisation = {info.scale, info.mean, info.deviation};
+  if (options.normalise)
+    recipe.normalisation =
+        parse_normalisation(*options.normalise, info.sample.channels(), info.scale);
+  if (augmentation.any()) recipe.augment = augmentation_text(augmentation);
   recipe.batch = options.batch;
   recipe.accumulate = options.accumulate;
   recipe.optimizer = options.optimizer;

@@ -42,6 +42,9 @@ struct JobOptions {
   ScheduleOptions schedule;
   std::optional<std::int64_t> epochs, steps;  // how far the run goes: schedules end there
   double label_smoothing = 0, mixup = 0;
+  std::string augment;                   // as parse_augmentation reads it
+  std::optional<std::string> normalise;  // as parse_normalisation reads it; default: the data's
+  bool strict = false;                   // a sample that cannot be read ends the run
   std::optional<double> dropout;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
@@ -70,7 +73,8 @@ TrainJob job_of_run(const Json& run);
 
 // Opens `spec` for a network that was trained by `recipe`; throws InputError if samples or labels
 // do not fit it.
-std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split);
+std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split,
+                                        bool strict = false);
 
 inline constexpr int most_workers = 256;  // StarPU is built for no more
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "plan/schedule.h"
 #include "train/batches.h"
+#include "train/load_watch.h"
 #include "train/weights.h"
 
 namespace regatta {
@@ -25,7 +26,8 @@ class Loop {
         goal_(goal),
         observer_(observer),
         per_epoch_(steps_per_epoch(recipe, *data_)),
-        state_(goal.from) {}
+        state_(goal.from),
+        loads_(executor.plan()) {}
 
   void run() {
     last_finish_ = epoch_start_ = Clock::now();
@@ -59,6 +61,7 @@ class Loop {
     double learning_rate;
     StepInput input;
     Ticket ticket;
+    std::shared_ptr<LoadWatch::Step> loads;
   };
 
   // A step is one list, or several that add up their gradients.
@@ -83,14 +86,15 @@ class Loop {
                                      : Job::middle;
       while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
         collect();
+      const auto loads = loads_.watch(input);
       const Ticket ticket = executor_.submit(job, input);
-      flying_.push_back({step + 1, job, rates.learning_rate, std::move(input), ticket});
+      flying_.push_back({step + 1, job, rates.learning_rate, std::move(input), ticket, loads});
     }
   }
 
   void begin_epoch(std::int64_t epoch) {
     visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
-                          epoch_order(data_->info().count, recipe_.seed, epoch, recipe_.shuffle))};
+                          data_->order(recipe_.seed, epoch, recipe_.shuffle))};
     // Sums of other data, if the run goes on with such, are of no use.
     const std::int64_t position = state_.step % per_epoch_;
     if (state_.seen != position * recipe_.samples_per_step()) clear_sums();
@@ -134,6 +138,7 @@ class Loop {
     const double sum = std::exchange(step_loss_, 0.0);
     record.loss = sum / static_cast<double>(record.samples);
     record.duration = result.finished - last_finish_;
+    record.loader_share = loads_.of_step(*oldest.loads, last_finish_, result.finished).share;
     last_finish_ = result.finished;
     state_.step = record.step;
     state_.loss_sum += sum;
@@ -166,6 +171,7 @@ class Loop {
     record.train_loss = state_.loss_sum / static_cast<double>(state_.seen);
     record.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.seen);
     record.duration = Clock::now() - epoch_start_;
+    note_loading(record);
     if (test_) {
       const Evaluation tested = test();
       if (tested.stopped) {
@@ -179,6 +185,20 @@ class Loop {
     if (state_.step % per_epoch_ == 0) clear_sums();
     rest();
     return true;
+  }
+
+  void note_loading(EpochRecord& record) {
+    const LoaderShare loading = loads_.of_epoch();
+    record.loader_share = loading.share;
+    if (std::string text = loads_.verdict(loading, data_->info().spec); !text.empty())
+      record.notes.push_back(std::move(text));
+    const SkippedSamples skipped = data_->skipped();
+    record.skipped = skipped.count;
+    if (skipped.count == 0) return;
+    record.notes.push_back(std::to_string(skipped.count) +
+                           (skipped.count == 1 ? " sample" : " samples") +
+                           " could not be read and were replaced so far:");
+    for (const std::string& each : skipped.first) record.notes.push_back("  " + each);
   }
 
   // With the averaged parameters, if there are any.
@@ -206,6 +226,7 @@ class Loop {
   TrainObserver& observer_;
   std::int64_t per_epoch_;
   TrainState state_;
+  LoadWatch loads_;
   Visits visits_;
   std::deque<Flying> flying_;
   // Of the step whose micro-batches come in.

@@ -19,7 +19,8 @@ struct StepRecord {
   double loss = 0;        // mean over its samples
   double learning_rate = 0;
   std::int64_t samples = 0, correct = 0;
-  Seconds duration{};  // since the step before it finished
+  Seconds duration{};       // since the step before it finished
+  double loader_share = 0;  // of the time of the workers that load, spent loading
 };
 
 // Where a run stands between two steps. With weights and optimizer state it is all a run goes on

@@ -123,12 +123,12 @@ void RunFolder::event(const Write& write) {
 
 void RunFolder::on_step(const StepRecord& record) {
   const double rate = static_cast<double>(record.samples) / record.duration.count();
-  metrics_.add(Json{
-      {"step", record.step},
-      {"loss", record.loss},
-      {"lr", record.learning_rate},
-      {"images_per_s",
-       rate}}.dump());
+  metrics_.add(Json{{"step", record.step},
+                    {"loss", record.loss},
+                    {"lr", record.learning_rate},
+                    {"images_per_s", rate},
+                    {"loader_share", record.loader_share}}
+                   .dump());
   // Small networks make thousands of steps a second; a curve needs no more than some.
   if (const auto now = Clock::now(); now - last_event_ > std::chrono::milliseconds(200)) {
     event([&](EventFile& events) {
@@ -145,7 +145,9 @@ void RunFolder::on_step(const StepRecord& record) {
 void RunFolder::on_epoch(const EpochRecord& record) {
   Json json{{"epoch", record.epoch},
             {"train_loss", record.train_loss},
-            {"train_accuracy", record.train_accuracy}};
+            {"train_accuracy", record.train_accuracy},
+            {"loader_share", record.loader_share},
+            {"skipped", record.skipped}};
   if (record.test_accuracy) {
     json["test_loss"] = *record.test_loss;
     json["test_accuracy"] = *record.test_accuracy;
