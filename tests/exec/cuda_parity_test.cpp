@@ -3,21 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "support/executed_parity.h"
-
-#if REGATTA_HAVE_CUDA
-#include "backends/cuda/cuda_backend.h"
-#endif
+#include "support/gpu_here.h"
 
 namespace regatta {
 namespace {
-
-bool gpu_here() {
-#if REGATTA_HAVE_CUDA
-  return cuda::available();
-#else
-  return false;
-#endif
-}
 
 struct Case {
   const char* model;

@@ -8,6 +8,7 @@
 #include "ops/builder.h"
 #include "support/error_text.h"
 #include "support/executor_run.h"
+#include "support/gpu_here.h"
 #include "support/small_run.h"
 #include "train/weights.h"
 
@@ -112,6 +113,28 @@ TEST_F(NotFiniteRun, ASampleThatIsNotANumberIsNamedAndStopsItsStep) {
                 AllOf(HasSubstr("step 2: "), HasSubstr("no longer a number"),
                       HasSubstr("first in the samples")));
     EXPECT_EQ(recorder.steps.size(), 1u);
+    EXPECT_TRUE(unpoisoned());
+  }
+}
+
+// The same on a GPU, whose steps are on their way before the host has seen a loss.
+class CudaNotFiniteRun : public NotFiniteRun {
+ protected:
+  void SetUp() override {
+    if (!gpu_here()) GTEST_SKIP() << "no GPU here";
+  }
+};
+
+TEST_F(CudaNotFiniteRun, ASampleThatIsNotANumberIsNamedAndMovesNoParameter) {
+  for (const char* segments : {"step", "op"}) {
+    PlanOptions options;
+    options.workers = 1;
+    options.devices = {DeviceKind::cuda};
+    options.segments = segments;
+    recorder = {};
+    EXPECT_THAT(run(options, std::make_shared<Images>(6, std::nanf("")), [](Executor&) {}),
+                AllOf(HasSubstr("step 2: "), HasSubstr("no longer a number"),
+                      HasSubstr("first in the samples")));
     EXPECT_TRUE(unpoisoned());
   }
 }

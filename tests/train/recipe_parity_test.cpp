@@ -9,6 +9,7 @@
 #include "parity/formula.h"
 #include "parity/recipes.h"
 #include "support/executor_run.h"
+#include "support/gpu_here.h"
 #include "support/small_run.h"
 #include "train/job.h"
 
@@ -45,7 +46,8 @@ class FormulaData : public Dataset {
   std::vector<std::int32_t> labels_;
 };
 
-void expect_parity(const std::string& name, const PlanOptions& options) {
+// Returns how many CUDA graphs were made.
+std::size_t expect_parity(const std::string& name, const PlanOptions& options) {
   const RecipeFixture fixture(name);
   TrainJob job;
   job.recipe = fixture.recipe();
@@ -75,6 +77,7 @@ void expect_parity(const std::string& name, const PlanOptions& options) {
   if (fixture.averages()) {
     EXPECT_EQ(fixture.compare("average", job.graph, averages, {}), Failures{});
   }
+  return executor.graph_captures();
 }
 
 std::vector<std::int64_t> uneven(std::int64_t batch) {
@@ -109,6 +112,47 @@ TEST_P(RecipeParity, WithUnevenChunksAndSegments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryRecipe, RecipeParity, testing::ValuesIn(recipes),
+                         [](const auto& each) { return each.param; });
+
+class CudaRecipeParity : public RecipeParity {
+ protected:
+  void SetUp() override {
+    if (!gpu_here()) GTEST_SKIP() << "no GPU here";
+  }
+  static PlanOptions on(std::vector<DeviceKind> devices) {
+    PlanOptions options;
+    options.workers = 2;
+    options.devices = std::move(devices);
+    return options;
+  }
+};
+
+// Learning rates and numbers of steps change all the time; the graphs must follow them.
+TEST_P(CudaRecipeParity, WithWholeBatchesAndNoGraphMadeTwice) {
+  PlanOptions options = on({DeviceKind::cuda});
+  options.chunks = std::vector<std::int64_t>{1};
+  const Recipe recipe = RecipeFixture(GetParam()).recipe();
+  const Graph graph = graph_for(recipe, build_model(recipe.model));
+  const int copies = plan_for(graph, recipe.batch, options).steps_in_flight;
+  const int lists = recipe.accumulate > 1 ? 3 : 1;
+  EXPECT_LE(expect_parity(GetParam(), options), static_cast<std::size_t>(copies * lists));
+}
+
+TEST_P(CudaRecipeParity, WithUnevenChunksAndSegments) {
+  PlanOptions options = on({DeviceKind::cuda});
+  options.chunks = uneven(RecipeFixture(GetParam()).recipe().batch);
+  options.segments = "block";
+  expect_parity(GetParam(), options);
+}
+
+TEST_P(CudaRecipeParity, BesideCpus) {
+  PlanOptions options = on({DeviceKind::cpu, DeviceKind::cuda});
+  const std::int64_t batch = RecipeFixture(GetParam()).recipe().batch;
+  options.shares = std::vector<std::int64_t>{1, batch - 1};
+  expect_parity(GetParam(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryRecipe, CudaRecipeParity, testing::ValuesIn(recipes),
                          [](const auto& each) { return each.param; });
 
 TEST(Accumulation, WorksWithEveryReduction) {
