@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -128,10 +129,17 @@ TEST_F(RecipeFlagsTest, AResumedRunTakesTheSameSteps) {
   EXPECT_EQ(model_at("stopped", 8), model_at("straight", 8));
 }
 
-TEST_F(RecipeFlagsTest, TestsOnAveragedWeightsSaySo) {
-  const ProgramRun run = train("--epochs 1 --ema 0.9 --test synth:1x12x12/3@40", "run");
+TEST_F(RecipeFlagsTest, TestsAreOnAveragedWeightsAndSaySo) {
+  const ProgramRun run = train("--epochs 2 --lr 0.05 --ema 0.9 --json " + at("train.json"), "run");
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("(averaged weights)"));
+  ASSERT_EQ(run_regatta(words("eval --run " + at("run") + " --json " + at("eval.json"))).code, 0);
+  const std::string own = "eval --model tiny --input 1x12x12 --data synth:1x12x12/3@40 --weights " +
+                          at("run/checkpoints/step-20/model.safetensors");
+  ASSERT_EQ(run_regatta(words(own + " --json " + at("own.json"))).code, 0);
+  const double tested = read_json(at("train.json")).at("epochs").back().at("test_loss");
+  EXPECT_NEAR(read_json(at("eval.json")).at("loss"), tested, 1e-6);
+  EXPECT_GT(std::abs(read_json(at("own.json")).at("loss").get<double>() - tested), 1e-4);
 }
 
 }  // namespace

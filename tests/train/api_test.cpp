@@ -120,6 +120,14 @@ TEST(Library, NamesWhatIsWrong) {
   EXPECT_THAT(complaint([](TrainOptions& o) { o.data = "synth:1x9x9/3@20"; }), HasSubstr("1x9x9"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.batch = 0; }), HasSubstr("--batch 0"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.workers = 1000; }), HasSubstr("--workers 1000"));
+  EXPECT_THAT(complaint([](TrainOptions& o) { o.optimizer = "adm"; }),
+              HasSubstr("did you mean 'adam'?"));
+  EXPECT_THAT(complaint([](TrainOptions& o) {
+                o.optimizer = "adam";
+                o.momentum = 0.9;
+              }),
+              HasSubstr("momentum does not concern the optimizer adam"));
+  EXPECT_THAT(complaint([](TrainOptions& o) { o.schedule = "linear"; }), HasSubstr("'linear'"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.learning_rate = -1; }), HasSubstr("--lr -1"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.momentum = NAN; }), HasSubstr("--momentum nan"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.weight_decay = 1e39; }),
