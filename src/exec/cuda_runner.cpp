@@ -93,6 +93,7 @@ class GraphRunner : public CudaRunner {
     };
     if (run.submission->looks) {
       enqueue();
+      forgets_ = true;  // what was looked at has set the mark again
       return;
     }
     // Addresses and live samples are baked into a graph. The first run is eager: libraries choose

@@ -164,8 +164,18 @@ std::unique_ptr<ConvPlan> plan_with(cudnnHandle_t cudnn,
                                     static_cast<std::size_t>(bytes));
 }
 
+// Null where cuDNN does not even let the problem be said.
+std::shared_ptr<const ConvGraph> try_graph(cudnnHandle_t cudnn, const ConvProblem& problem) {
+  try {
+    return conv_graph(cudnn, problem);
+  } catch (const LibraryError&) {
+    return nullptr;
+  }
+}
+
 std::unique_ptr<ConvPlan> choose(cudnnHandle_t cudnn, const ConvProblem& problem) {
-  const auto graph = conv_graph(cudnn, problem);
+  const auto graph = try_graph(cudnn, problem);
+  if (!graph) return nullptr;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (Descriptor& config : engine_configs(graph->graph, mode)) {
       if (!keeps_promises(config, problem)) continue;
