@@ -67,6 +67,24 @@ TEST(Library, EveryLayerCanBeTrained) {
   EXPECT_LT(report.epochs.back().train_loss, 0.5 * report.epochs.front().train_loss);
 }
 
+TEST(Library, LayersOfTheZooCanBeTrained) {
+  Network net("more", {.channels = 1, .height = 8, .width = 8});
+  Layer x = net.conv("conv1", net.input(), {.channels = 6, .kernel = 3, .padding = {1, 1, 1, 0}});
+  const Layer wide = net.relu6(
+      net.conv("conv2", x, {.channels = 6, .kernel = 3, .padding = 2, .dilation = 2, .groups = 2}));
+  const Layer deep = net.gelu(net.conv("conv3", x, {.channels = 6, .kernel = 1, .groups = 6}));
+  x = net.concat({net.leaky_relu(x, 0.1), wide, deep});
+  x = net.local_response_norm(net.average_pool(x, {.kernel = 2, .ceil = true}));
+  x = net.layer_norm("norm", net.adaptive_average_pool(x, {2, 2}));
+  x = net.dropout(net.tanh(net.dense("hidden", x, 16)), 0.1);
+  net.dense("logits", net.add(x, net.sigmoid(x)), 3);
+  TrainOptions options = quick();
+  options.epochs = 30;
+  options.learning_rate = 0.05;
+  const TrainReport report = train(net, options);
+  EXPECT_LT(report.epochs.back().train_loss, 0.8 * report.epochs.front().train_loss);
+}
+
 TEST(Library, WritesNothingUnlessItIsToldWhere) {
   const TemporaryFolder folder;
   const fs::path before = fs::current_path();
