@@ -81,6 +81,14 @@ regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)
 regatta_library(jpeg jpeglib.h jpeg libjpeg-dev)
 regatta_library(png png.h png libpng-dev)
 
+# Only ONNX's messages are needed, not its checker.
+regatta_library(protobuf google/protobuf/message.h protobuf libprotobuf-dev)
+regatta_library(onnx onnx/onnx_pb.h onnx_proto libonnx-dev)
+if(TARGET regatta::onnx AND TARGET regatta::protobuf)
+  target_compile_definitions(regatta::onnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
+  target_link_libraries(regatta::onnx INTERFACE regatta::protobuf)
+endif()
+
 find_package(OpenSSL QUIET)
 if(NOT TARGET OpenSSL::Crypto)
   list(APPEND REGATTA_MISSING "OpenSSL (Debian: libssl-dev)")

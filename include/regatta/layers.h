@@ -29,6 +29,20 @@ struct Padding {
       : top(above), left(before), bottom(below), right(after) {}
 };
 
+// How the weights of a convolution or dense layer start out. Fans are counted as PyTorch does.
+struct WeightStart {
+  enum class Kind {
+    usual,          // PyTorch's default: uniform within 1 / sqrt(fan in)
+    he_normal_out,  // He's, with a deviation of sqrt(2 / fan out), as residual networks use
+    he_normal_in,   // the same by the fan in
+    he_uniform_in,  // uniform within sqrt(6 / fan in)
+    normal,         // with `deviation`
+  };
+  Kind kind = Kind::usual;
+  double deviation = 0.01;
+  bool zero_bias = false;  // biases start at zero rather than as usual
+};
+
 struct ConvSettings {
   std::int64_t channels = 0;  // of the output
   Extent kernel = 1;
@@ -37,7 +51,12 @@ struct ConvSettings {
   Extent dilation = 1;
   std::int64_t groups = 1;  // the input's channels: depthwise
   bool bias = true;
-  bool init_normal_fan_out = false;  // He's normal initialisation, as residual networks use
+  WeightStart start = {};
+};
+
+struct DenseSettings {
+  bool bias = true;
+  WeightStart start = {};
 };
 
 struct PoolSettings {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/npy.h"
-#include "models/models.h"
+#include "models/load.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/loop.h"
@@ -30,9 +30,10 @@ struct EvalFlags {
 void declare(CLI::App& app, EvalFlags& flags) {
   app.add_option("--run,run", flags.run, "a run folder of regatta train: its newest checkpoint")
       ->type_name("FOLDER");
-  app.add_flag("--best", flags.best, "the run's best checkpoint instead");
-  app.add_option("--model", flags.model, "a model by name, with --weights")->type_name("NAME");
-  app.add_option("--weights,--init", flags.weights, "its weights (default: the run's)")
+  app.add_option("--model", flags.model,
+                 "a model by name or net.json, with --weights; or net.onnx, with its own")
+      ->type_name("NAME|FILE");
+  app.add_option("--weights,--init", flags.weights, "its weights (default: the run's or file's)")
       ->type_name("FILE");
   app.add_option("--data", flags.data, "data, as regatta train takes it (default: the run's)")
       ->type_name("SPEC");
@@ -61,27 +62,48 @@ struct Evaluated {
   std::int64_t samples = 0, classes = 0;
 };
 
-Recipe recipe_for(const EvalFlags& flags, std::uint64_t seed) {
+// What is evaluated, and how its images are prepared.
+struct Subject {
+  Recipe recipe;
+  Graph graph;                          // fused
+  std::optional<Weights> weights = {};  // if the model's file holds them
+};
+
+Subject subject_of(const EvalFlags& flags, std::uint64_t seed) {
   if (flags.run && (flags.model || flags.input || flags.classes))
     throw InputError("--run tells --model, --input and --classes itself: drop them");
   if (flags.best && (!flags.run || flags.weights))
     throw InputError("--best is the best checkpoint of a run: give it --run, without --weights");
-  if (flags.run) return read_run_json(*flags.run).job.recipe;
-  if (!flags.model || !flags.weights || !flags.data)
+  if (flags.run) {
+    TrainJob job = read_run_json(*flags.run).job;
+    return {job.recipe, std::move(job.graph)};
+  }
+  const bool whole = flags.model && flags.model->ends_with(".onnx");  // weights and all
+  if (!flags.model || !(flags.weights || whole) || !flags.data)
     throw InputError("give either --run RUN, or --model, --weights and --data");
   const Split split = flags.split == "train" ? Split::train : Split::test;
-  DatasetOptions options{.split = split, .seed = seed};
-  if (flags.input) options.input = Shape::parse(*flags.input);
-  const DatasetInfo info = open_dataset(*flags.data, options)->info();
+  ModelOptions wanted{.input = {}, .classes = flags.classes};
+  if (flags.input) wanted.input = Shape::parse(*flags.input);
+  // A file says which images it takes; a name takes what the data has.
+  std::optional<LoadedModel> file;
+  if (is_model_file(*flags.model)) {
+    file = read_model_file(*flags.model, wanted);
+    wanted.input = file->graph.node(file->graph.input()).shape;
+  }
+  const DatasetInfo info =
+      open_dataset(*flags.data, {.split = split, .seed = seed, .input = wanted.input})->info();
+  if (!wanted.input) wanted.input = info.sample;
+  if (!wanted.classes) wanted.classes = info.classes;
+  LoadedModel model = file ? std::move(*file) : LoadedModel{build_model(*flags.model, wanted)};
   Recipe recipe;
   recipe.model = *flags.model;
-  recipe.input = flags.input ? Shape::parse(*flags.input) : info.sample;
-  recipe.classes = flags.classes.value_or(info.classes);
+  recipe.input = model.graph.node(model.graph.input()).shape;
+  recipe.classes = model.graph.classes();
   recipe.data = *flags.data;
   recipe.sample_dtype = info.dtype;
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   recipe.seed = seed;
-  return recipe;
+  return {recipe, fuse(model.graph), std::move(model.weights)};
 }
 
 fs::path weights_for(const EvalFlags& flags) {
@@ -95,13 +117,13 @@ fs::path weights_for(const EvalFlags& flags) {
 }
 
 Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
-  Recipe recipe = recipe_for(flags, 1);
+  Subject subject = subject_of(flags, 1);
+  Recipe& recipe = subject.recipe;
+  const Graph& graph = subject.graph;
   const Split split = flags.split == "train" ? Split::train : Split::test;
   const auto data = open_for(recipe, flags.data.value_or(recipe.data), split);
   recipe.batch = std::min(flags.batch, data->info().count);
 
-  const Graph graph =
-      fuse(build_model(recipe.model, {.input = recipe.input, .classes = recipe.classes}));
   PlanOptions options;
   options.workers = flags.workers ? *flags.workers : default_workers();
   options.layout = default_cpu_layout();
@@ -112,13 +134,17 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
                     {{recipe.sample_dtype, recipe.precision},
                      recipe.normalisation,
                      /*training=*/false});
-  const fs::path weights = weights_for(flags);
-  TensorFile file = read_safetensors(weights);
-  // A run that averages its parameters is tested on the average.
-  if (recipe.optimizer.ema > 0 && !flags.weights)
-    file = averaged(std::move(file),
-                    read_safetensors(weights.parent_path() / "optimizer.safetensors"));
-  set_weights(executor, file, weights.string());
+  if (subject.weights && !flags.weights) {
+    set_weights(executor, *subject.weights);
+  } else {
+    const fs::path weights = weights_for(flags);
+    TensorFile file = read_safetensors(weights);
+    // A run that averages its parameters is tested on the average.
+    if (recipe.optimizer.ema > 0 && !flags.weights)
+      file = averaged(std::move(file),
+                      read_safetensors(weights.parent_path() / "optimizer.safetensors"));
+    set_weights(executor, file, weights.string());
+  }
   return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
 }
 

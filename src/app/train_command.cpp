@@ -31,8 +31,10 @@ struct TrainFlags {
 
 void declare(CLI::App& app, TrainFlags& flags) {
   JobOptions& job = flags.job;
-  app.add_option("--model", job.model, "tiny, lenet5, resnet18, resnet50 (regatta models)")
-      ->type_name("NAME");
+  app.add_option("--model", job.model,
+                 "a name that regatta models lists, such as resnet18, or a network of one's own:\n"
+                 "net.json, or net.onnx with its weights")
+      ->type_name("NAME|FILE");
   app.add_option("--data", job.data,
                  "mnist, fashion-mnist, digits-synth, cifar10-synth, imagenet-synth,\n"
                  "folder:DIR, shards:DIR, tfrecord:GLOB, cifar10:DIR, cifar100:DIR,\n"
@@ -311,6 +313,7 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
 
 void start_afresh(const TrainFlags& flags, const TrainJob& job, Executor& executor) {
   initialise_weights(executor, job.recipe.seed);
+  if (job.weights) set_weights(executor, *job.weights);
   if (flags.init) set_weights(executor, read_safetensors(*flags.init), *flags.init);
 }
 

@@ -14,6 +14,16 @@ const T* held(const std::map<std::string, Attributes::Value>& values, const std:
   return found == values.end() ? nullptr : std::get_if<T>(&found->second);
 }
 
+// Kernels count the elements of a tensor in 31 bits here and there; and no count may overflow.
+void require_size(const Node& node, const Shape& shape, const std::string& what) {
+  double elements = 1;
+  for (const std::int64_t extent : shape.extents()) elements *= static_cast<double>(extent);
+  if (elements > INT32_MAX)
+    throw InputError(std::string(node.op->name) + " '" + node.name + "': " + what + " of " +
+                     shape.text() + " is too large: at most " + std::to_string(INT32_MAX) +
+                     " numbers");
+}
+
 }  // namespace
 
 std::int64_t Attributes::integer(const std::string& name, std::int64_t otherwise) const {
@@ -59,9 +69,11 @@ NodeId GraphBuilder::add(const OpDef& op, std::string name, std::vector<NodeId> 
     if (other.name == node.name)
       throw InputError(std::string(op.name) + " '" + node.name + "': the name is taken");
   node.shape = op.infer(node, shapes);
+  require_size(node, node.shape, "its value");
   const auto declare = [&](auto specs_of, std::vector<Parameter>& all, auto& mine) {
     if (!specs_of) return;
     for (TensorSpec& spec : specs_of(node, shapes)) {
+      require_size(node, spec.shape, "its " + spec.suffix);
       mine.push_back({static_cast<std::uint32_t>(all.size())});
       all.push_back({node.name + "." + spec.suffix, spec.shape, spec.init, node.id});
     }

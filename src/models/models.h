@@ -1,6 +1,6 @@
-// models/: the architectures, one file each, built with ops/builder.h. Parameters carry
-// torchvision's names and shapes, so that its checkpoints can be read.
-// To add a model: one file, one line below, one line in models.cpp, one test.
+// models/: the architectures, one file for each family, built with ops/builder.h, and networks read
+// from files (JSON, ONNX). Parameters carry torchvision's names and shapes, so that its checkpoints
+// can be read. To add a model: one file, one line below, one line in models.cpp, one test.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,38 @@ struct ModelDef {
   Graph (*build)(const Shape& input, std::int64_t classes);
 };
 
+extern const ModelDef alexnet_model;
+extern const ModelDef densenet121_model;
+extern const ModelDef inception_v3_model;
 extern const ModelDef lenet5_model;
+extern const ModelDef mobilenet_v2_model;
+extern const ModelDef resnet101_model;
 extern const ModelDef resnet18_model;
+extern const ModelDef resnet20_model;
+extern const ModelDef resnet34_model;
 extern const ModelDef resnet50_model;
+extern const ModelDef resnet56_model;
+extern const ModelDef squeezenet1_1_model;
 extern const ModelDef tiny_model;
+extern const ModelDef vgg11_model;
+extern const ModelDef vgg16_model;
 
 // What to change of a model; what is left out stays as the model has it.
 struct ModelOptions {
   std::optional<Shape> input = {};
   std::optional<std::int64_t> classes = {};
+  std::optional<double> dropout = {};  // probability of every dropout layer
 };
 
 std::vector<std::string> model_names();
 
 // Throws InputError: an unknown name with the nearest one, an input too small with the layer that
-// it does not fit.
+// it does not fit and the smallest that does.
 Graph build_model(std::string_view name, const ModelOptions& options = {});
+
+// The same network with another probability of all its dropout layers; throws InputError if it has
+// none.
+Graph override_dropout(const Graph& graph, double probability);
 
 struct ModelSummary {
   std::int64_t parameters = 0;        // trained numbers

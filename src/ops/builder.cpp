@@ -30,6 +30,14 @@ Attributes pool_attributes(const PoolSettings& settings) {
   return attributes;
 }
 
+// Only what differs from the usual stands in the attributes.
+void set_start(Attributes& attributes, const WeightStart& start) {
+  if (start.kind != WeightStart::Kind::usual)
+    attributes.set("init", static_cast<std::int64_t>(start.kind));
+  if (start.kind == WeightStart::Kind::normal) attributes.set("init_deviation", start.deviation);
+  if (start.zero_bias) attributes.set("init_zero_bias", std::int64_t{1});
+}
+
 }  // namespace
 
 NetBuilder::NetBuilder(std::string name, const Shape& input) : graph_(std::move(name)) {
@@ -43,16 +51,19 @@ NodeId NetBuilder::conv(std::string name, NodeId from, const ConvSettings& setti
                         {"kernel", pair(settings.kernel)},
                         {"stride", pair(settings.stride)},
                         {"padding", sides(settings.padding)},
-                        {"bias", std::int64_t{settings.bias}},
-                        {"init_normal_fan_out", std::int64_t{settings.init_normal_fan_out}}};
+                        {"bias", std::int64_t{settings.bias}}};
   set_dilation(attributes, settings.dilation);
   if (settings.groups != 1) attributes.set("groups", settings.groups);
+  set_start(attributes, settings.start);
   return graph_.add(conv_op, std::move(name), {from}, std::move(attributes));
 }
 
-NodeId NetBuilder::dense(std::string name, NodeId from, std::int64_t features) {
+NodeId NetBuilder::dense(std::string name, NodeId from, std::int64_t features,
+                         const DenseSettings& settings) {
   if (graph_.node(from).shape.rank() > 1) from = flatten(from);
-  return graph_.add(dense_op, std::move(name), {from}, {{"features", features}});
+  Attributes attributes{{"features", features}, {"bias", std::int64_t{settings.bias}}};
+  set_start(attributes, settings.start);
+  return graph_.add(dense_op, std::move(name), {from}, std::move(attributes));
 }
 
 NodeId NetBuilder::batch_norm(std::string name, NodeId from, const BatchNormSettings& settings) {

@@ -24,7 +24,8 @@ class NetBuilder {
 
   // Layers with parameters are named, since checkpoints are read by those names.
   NodeId conv(std::string name, NodeId from, const ConvSettings& settings);
-  NodeId dense(std::string name, NodeId from, std::int64_t features);  // flattens an image first
+  NodeId dense(std::string name, NodeId from, std::int64_t features,
+               const DenseSettings& settings = {});  // flattens an image first
   NodeId batch_norm(std::string name, NodeId from, const BatchNormSettings& settings = {});
   NodeId layer_norm(std::string name, NodeId from, double epsilon = 1e-5);
 

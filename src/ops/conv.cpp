@@ -1,13 +1,14 @@
 // Two-dimensional convolution (cross-correlation, as the field means it), with optional bias and
 // relu. With groups, each group of filters sees its own group of channels. Attributes: "channels",
 // "kernel", "stride" (1), "padding" (0), "dilation" (1), "groups" (1), "bias" (0), "relu" (0),
-// "init_normal_fan_out" (0).
+// and those of ops/start.h.
 #include <cmath>
 #include <vector>
 
 #include "ops/check.h"
 #include "ops/fused_relu.h"
 #include "ops/ops.h"
+#include "ops/start.h"
 #include "ops/window.h"
 
 namespace regatta {
@@ -35,17 +36,13 @@ Shape infer(const Node& node, Shapes inputs) {
 std::vector<TensorSpec> parameters(const Node& node, Shapes inputs) {
   const std::int64_t channels = node.shape.channels();
   const Extent kernel = conv_window(node).kernel;
-  // PyTorch's defaults; residual networks ask for He's normal scaled by the fan out instead.
   const std::int64_t seen = inputs[0].channels() / groups_of(node);
   const double fan_in = static_cast<double>(seen * kernel.area());
   const double fan_out = static_cast<double>(channels * kernel.area());
-  const Init uniform{Init::Kind::uniform, 1.0 / std::sqrt(fan_in)};
-  const Init normal{Init::Kind::normal, std::sqrt(2.0 / fan_out)};
-  std::vector<TensorSpec> specs{
-      {.suffix = "weight",
-       .shape = {channels, seen, kernel.height, kernel.width},
-       .init = node.attributes.flag("init_normal_fan_out") ? normal : uniform}};
-  if (node.attributes.flag("bias")) specs.push_back({"bias", {channels}, uniform});
+  std::vector<TensorSpec> specs{{.suffix = "weight",
+                                 .shape = {channels, seen, kernel.height, kernel.width},
+                                 .init = weight_start(node, fan_in, fan_out)}};
+  if (node.attributes.flag("bias")) specs.push_back({"bias", {channels}, bias_start(node, fan_in)});
   return specs;
 }
 

@@ -1,11 +1,11 @@
 // A fully connected layer on a vector, with optional bias and relu. Attributes: "features",
-// "bias" (1), "relu" (0).
-#include <cmath>
+// "bias" (1), "relu" (0), and those of ops/start.h.
 #include <vector>
 
 #include "ops/check.h"
 #include "ops/fused_relu.h"
 #include "ops/ops.h"
+#include "ops/start.h"
 
 namespace regatta {
 namespace {
@@ -22,9 +22,9 @@ Shape infer(const Node& node, Shapes inputs) {
 std::vector<TensorSpec> parameters(const Node& node, Shapes inputs) {
   const std::int64_t features = node.shape.elements();
   const std::int64_t fan_in = inputs[0].elements();
-  const Init init{Init::Kind::uniform, 1.0 / std::sqrt(static_cast<double>(fan_in))};
-  std::vector<TensorSpec> specs{{"weight", {features, fan_in}, init}};
-  if (has_bias(node)) specs.push_back({"bias", {features}, init});
+  const auto in = static_cast<double>(fan_in), out = static_cast<double>(features);
+  std::vector<TensorSpec> specs{{"weight", {features, fan_in}, weight_start(node, in, out)}};
+  if (has_bias(node)) specs.push_back({"bias", {features}, bias_start(node, in)});
   return specs;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <limits>
 #include <sstream>
-#include <variant>
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
@@ -14,7 +13,9 @@
 #include "data/statistics.h"
 #include "exec/runtime.h"
 #include "graph/op.h"
+#include "models/load.h"
 #include "models/models.h"
+#include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
 
@@ -90,17 +91,8 @@ void require_sense(const JobOptions& options) {
 
 // A name of the zoo says all of a network; a user's own gets a mark of what it is made of, since
 // the recipe must tell two of them apart.
-std::string model_in_recipe(const JobOptions& options) {
-  if (!options.network) return options.model;
-  Json nodes = Json::array();
-  for (const Node& node : options.network->nodes()) {
-    Json inputs = Json::array(), attributes = Json::object();
-    for (const NodeId input : node.inputs) inputs.push_back(input.value);
-    for (const auto& [name, value] : node.attributes.values())
-      attributes[name] = std::visit([](const auto& held) { return Json(held); }, value);
-    nodes.push_back({node.op->name, node.name, inputs, attributes});
-  }
-  return options.network->name() + "#" + sha256_hex(nodes.dump()).substr(0, 8);
+std::string marked_name(const Json& network) {
+  return network.at("name").get<std::string>() + "#" + sha256_hex(network.dump()).substr(0, 8);
 }
 
 // Resolves epochs into steps; refuses what does not concern the kind.
@@ -211,25 +203,35 @@ ExecOptions TrainJob::exec_options(bool training) const {
 
 TrainJob make_job(const JobOptions& options) {
   require_sense(options);
-  if (!options.network) build_model(options.model);  // a wrong name is told before data is read
   TrainJob job;
+  std::optional<Graph> own = options.network;
+  // What is wrong with a name or a file is told before data is read.
+  if (!own && is_model_file(options.model)) {
+    LoadedModel file =
+        read_model_file(options.model, {.input = options.input, .classes = options.classes});
+    own = std::move(file.graph);
+    job.weights = std::move(file.weights);
+  } else if (!own) {
+    build_model(options.model);
+  }
   const Augmentation augmentation = parse_augmentation(options.augment);
   DatasetOptions data_options{.seed = options.seed,
                               .input = options.input,
                               .augmentation = augmentation,
                               .strict = options.strict};
-  if (options.network) data_options.input = options.network->node(options.network->input()).shape;
+  if (own) data_options.input = own->node(own->input()).shape;
   job.data = open_dataset(options.data, data_options);
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
                            options.classes.value_or(info.classes)};
+  const Graph network = own ? *own : build_model(options.model, adapt);
+  if (own) job.network = json_of(network);
   Recipe& recipe = job.recipe;
   recipe.label_smoothing = options.label_smoothing;
   recipe.dropout = options.dropout;
-  job.graph =
-      graph_for(recipe, options.network ? *options.network : build_model(options.model, adapt));
+  job.graph = graph_for(recipe, network);
 
-  recipe.model = model_in_recipe(options);
+  recipe.model = job.network ? marked_name(*job.network) : options.model;
   recipe.input = job.graph.node(job.graph.input()).shape;
   recipe.classes = job.graph.classes();
   recipe.data = options.data;
@@ -281,13 +283,22 @@ Graph graph_for(const Recipe& recipe, const Graph& model) {
   return fuse(std::move(builder).finish());
 }
 
+Graph network_of_run(const Json& run) {
+  const Recipe recipe = recipe_from_json(run.at("recipe"));
+  if (!run.contains("network"))
+    return build_model(recipe.model, {.input = recipe.input, .classes = recipe.classes});
+  if (marked_name(run["network"]) != recipe.model)
+    throw InputError("its network is not that of its recipe");
+  return graph_of_json(run["network"]);
+}
+
 TrainJob job_of_run(const Json& run) {
   for (const char* key : {"recipe", "plan"})
     if (!run.contains(key)) throw InputError(std::string("it has no ") + key);
   TrainJob job;
   job.recipe = recipe_from_json(run["recipe"]);
-  job.graph = graph_for(job.recipe, build_model(job.recipe.model, {.input = job.recipe.input,
-                                                                   .classes = job.recipe.classes}));
+  job.graph = graph_for(job.recipe, network_of_run(run));
+  if (run.contains("network")) job.network = run["network"];
   job.plan = plan_from_json(run["plan"], job.graph);
   if (job.plan.recipe != job.recipe.fingerprint())
     throw InputError("its plan was made for another recipe");

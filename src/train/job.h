@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "exec/executor.h"
+#include "models/onnx.h"
 #include "plan/make_plan.h"
 #include "plan/recipe.h"
 
@@ -30,7 +31,7 @@ struct ScheduleOptions {
 };
 
 struct JobOptions {
-  std::string model;             // a name of the zoo, unless `network` is given
+  std::string model;             // a name of the zoo or a file, unless `network` is given
   std::optional<Graph> network;  // a user's own
   std::string data;
   std::optional<std::string> test;  // default: the data's own test split, if it has one; "none"
@@ -59,6 +60,9 @@ struct TrainJob {
   Graph graph;                                // fused
   Recipe recipe;
   Plan plan;
+  // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
+  std::optional<Json> network;
+  std::optional<Weights> weights;
 
   ExecOptions exec_options(bool training) const;
 };
@@ -70,6 +74,9 @@ Graph graph_for(const Recipe& recipe, const Graph& model);
 
 // A run's graph, recipe and plan again, from its run.json; its data is not opened.
 TrainJob job_of_run(const Json& run);
+
+// A run's network before fusing.
+Graph network_of_run(const Json& run);
 
 // Opens `spec` for a network that was trained by `recipe`; throws InputError if samples or labels
 // do not fit it.

@@ -196,14 +196,15 @@ std::string RunFolder::way_back() {
 
 void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t last_step,
                     const CheckpointPolicy& checkpoints) {
-  const Json json{
-      {"regatta", version},
-      {"recipe", job.recipe.to_json()},
-      {"test", job.test ? Json(job.test->info().spec) : Json()},
-      {"last_step", last_step},
-      {"checkpoints", checkpoints.to_json()},
-      {"plan", to_json(job.plan, job.graph)},
-      {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
+  Json json{{"regatta", version},
+            {"recipe", job.recipe.to_json()},
+            {"test", job.test ? Json(job.test->info().spec) : Json()},
+            {"last_step", last_step},
+            {"checkpoints", checkpoints.to_json()},
+            {"plan", to_json(job.plan, job.graph)},
+            {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
+  // So that the run goes on, and can be evaluated, without the file or program it came from.
+  if (job.network) json["network"] = *job.network;
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
 

@@ -129,39 +129,48 @@ std::vector<Memory> memories_of(const Executor& executor) {
   return memories;
 }
 
+std::vector<float> initial_values(const Parameter& what, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
+  const std::uint64_t stream = stream_of(what.name);
+  const auto scale = static_cast<float>(what.init.scale);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    switch (what.init.kind) {
+      case Init::Kind::zeros:
+        break;
+      case Init::Kind::ones:
+        values[i] = 1;
+        break;
+      case Init::Kind::uniform:
+        values[i] = (2 * random_uniform(seed, stream, i) - 1) * scale;
+        break;
+      case Init::Kind::normal:
+        values[i] = random_normal(seed, stream, i) * scale;
+        break;
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
+Weights initial_weights(const Graph& graph, std::uint64_t seed) {
+  Weights weights;
+  for (const Parameter& parameter : graph.parameters())
+    weights[parameter.name] = initial_values(parameter, seed);
+  for (const Parameter& state : graph.states()) weights[state.name] = initial_values(state, seed);
+  return weights;
+}
+
 void initialise_weights(Executor& executor, std::uint64_t seed) {
-  const auto draw = [&](const Parameter& what) {
-    std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
-    const std::uint64_t stream = stream_of(what.name);
-    const auto scale = static_cast<float>(what.init.scale);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      switch (what.init.kind) {
-        case Init::Kind::zeros:
-          break;
-        case Init::Kind::ones:
-          values[i] = 1;
-          break;
-        case Init::Kind::uniform:
-          values[i] = (2 * random_uniform(seed, stream, i) - 1) * scale;
-          break;
-        case Init::Kind::normal:
-          values[i] = random_normal(seed, stream, i) * scale;
-          break;
-      }
-    }
-    return values;
-  };
   const Graph& graph = executor.graph();
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i) {
-    const std::vector<float> values = draw(graph.parameters()[i]);
+    const std::vector<float> values = initial_values(graph.parameters()[i], seed);
     executor.set_parameter(ParameterId{i}, values);
     for (const Memory& memory : memories_of(executor))
       memory.set(executor, ParameterId{i}, std::vector<float>(values.size()));
   }
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
-    executor.set_state(StateId{i}, draw(graph.states()[i]));
+    executor.set_state(StateId{i}, initial_values(graph.states()[i], seed));
   executor.wait(executor.submit(Job::prepare, {}));
 }
 
@@ -192,19 +201,29 @@ TensorFile gradients_of(const Executor& executor) {
   return parameters_as(executor, [&](ParameterId id) { return executor.gradient(id); });
 }
 
-void set_weights(Executor& executor, const TensorFile& file, const std::string& from) {
-  const Graph& graph = executor.graph();
+Weights weights_from(const Graph& graph, const TensorFile& file, const std::string& from) {
   std::vector<const Parameter*> wanted;
   for (const Parameter& parameter : graph.parameters()) wanted.push_back(&parameter);
   for (const Parameter& state : graph.states()) wanted.push_back(&state);
-  const std::size_t parameters = graph.parameters().size();
-  match(wanted, file, from, true, [&](std::size_t i, const std::vector<float>& values) {
-    if (i < parameters)
-      executor.set_parameter(ParameterId{static_cast<std::uint32_t>(i)}, values);
-    else
-      executor.set_state(StateId{static_cast<std::uint32_t>(i - parameters)}, values);
+  Weights weights;
+  match(wanted, file, from, true, [&](std::size_t i, std::vector<float> values) {
+    weights[wanted[i]->name] = std::move(values);
   });
+  return weights;
+}
+
+void set_weights(Executor& executor, const Weights& weights) {
+  const Graph& graph = executor.graph();
+  for (std::uint32_t i = 0; i < graph.parameters().size(); ++i)
+    executor.set_parameter(ParameterId{i}, weights.at(graph.parameters()[i].name));
+  for (std::uint32_t i = 0; i < graph.states().size(); ++i)
+    if (const auto found = weights.find(graph.states()[i].name); found != weights.end())
+      executor.set_state(StateId{i}, found->second);
   executor.wait(executor.submit(Job::prepare, {}));
+}
+
+void set_weights(Executor& executor, const TensorFile& file, const std::string& from) {
+  set_weights(executor, weights_from(executor.graph(), file, from));
 }
 
 void set_optimizer_state(Executor& executor, const TensorFile& file, const std::string& from) {

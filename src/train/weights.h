@@ -6,8 +6,16 @@
 
 #include "data/safetensors.h"
 #include "exec/executor.h"
+#include "models/onnx.h"
 
 namespace regatta {
+
+// Every parameter and state as its model says, drawn from `seed` by name.
+Weights initial_weights(const Graph& graph, std::uint64_t seed);
+
+// What the file holds of the graph's tensors; `from` names the file in errors: a missing, surplus
+// or misshapen tensor is named. Counts may be missing.
+Weights weights_from(const Graph& graph, const TensorFile& file, const std::string& from);
 
 // Sets every parameter as its model says, drawn from `seed` by name; clears the optimizer's state.
 void initialise_weights(Executor& executor, std::uint64_t seed);
@@ -19,7 +27,7 @@ TensorFile weights_of(const Executor& executor);
 TensorFile optimizer_state_of(const Executor& executor);
 TensorFile gradients_of(const Executor& executor);
 
-// `from` names the file in errors: a missing, surplus or misshapen tensor is named.
+void set_weights(Executor& executor, const Weights& weights);
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from);
 // Puts the averaged parameters in the place of the parameters, and these in theirs.
 void swap_average(Executor& executor);

@@ -47,6 +47,7 @@ struct Reserved {
 const std::vector<Reserved> reserved_libraries = {
     {"starpu", {"src/exec/", "src/backends/cpu/", "src/backends/cuda/"}},
     {"simgrid", {"src/sim/"}},
+    {"onnx/", {"src/models/"}},
 };
 
 Names allowed_rooms(const std::string& room) {

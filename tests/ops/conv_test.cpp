@@ -84,7 +84,7 @@ TEST(Conv, StartsAsPyTorchDoes) {
   EXPECT_EQ(specs[0].init, (Init{Init::Kind::uniform, 1 / std::sqrt(27.0)}));
   EXPECT_EQ(specs[1].init, specs[0].init);
 
-  attributes.set("init_normal_fan_out", std::int64_t{1});
+  attributes.set("init", static_cast<std::int64_t>(WeightStart::Kind::he_normal_out));
   const OpHarness residual(conv_op, attributes, {input}, 1);
   EXPECT_EQ(conv_op.parameters(residual.node(), std::span(&input, 1))[0].init,
             (Init{Init::Kind::normal, std::sqrt(2.0 / 36)}));

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "models/models.h"
+#include "ops/dropout.h"
 #include "parity/operator_networks.h"
 
 namespace regatta {
@@ -72,6 +73,10 @@ double Yardstick::allowed(double float32_distance) const {
   return std::max(times * float32_distance, floor);
 }
 
+bool Fixture::is_there(std::string_view model) {
+  return fs::exists(fixture_folder() / (std::string(model) + ".json"));
+}
+
 Fixture Fixture::load(std::string_view model) {
   const fs::path folder = fixture_folder();
   const Json json = read_json(folder / (std::string(model) + ".json"));
@@ -92,6 +97,7 @@ Fixture Fixture::load(std::string_view model) {
   fixture.input_ = Shape::parse(json.at("input").get<std::string>());
   fixture.classes_ = json.at("classes");
   fixture.images_ = json.at("images");
+  fixture.calm_ = json.value("calm", false);
   fixture.optimizer_ = {.learning_rate = json.at("learning_rate"),
                         .momentum = json.at("momentum"),
                         .weight_decay = json.at("weight_decay")};
@@ -108,9 +114,10 @@ Fixture Fixture::load(std::string_view model) {
   return fixture;
 }
 
+// The zoo's masks are nobody else's, so its fixtures are without dropout.
 Graph Fixture::graph() const {
   if (auto own = operator_network(model_, input_, classes_)) return *std::move(own);
-  return build_model(model_, {.input = input_, .classes = classes_});
+  return with_dropout(build_model(model_, {.input = input_, .classes = classes_}), 0);
 }
 
 Failures Fixture::compare_losses(std::span<const double> losses, const Yardstick& by) const {

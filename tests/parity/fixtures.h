@@ -34,9 +34,11 @@ class Fixture {
   // From tests/parity/data, or from the folder REGATTA_PARITY names. Tensors are compared by their
   // projections, or whole where scripts/parity-fixtures --whole left them beside the fixture.
   static Fixture load(std::string_view model);
+  static bool is_there(std::string_view model);  // large ones are made by make parity alone
 
   Graph graph() const;  // the model as the fixture has it, not fused
   std::int64_t images() const { return images_; }
+  bool calm() const { return calm_; }                           // how weights are made
   const ReferenceSgd& optimizer() const { return optimizer_; }  // of every step
   std::size_t steps() const { return losses_.size(); }
 
@@ -72,6 +74,7 @@ class Fixture {
   Shape input_;
   std::int64_t classes_ = 0;
   std::int64_t images_ = 0;
+  bool calm_ = false;
   ReferenceSgd optimizer_;
   std::vector<double> logits_, losses_;
   Truths gradients_, states_;

@@ -31,6 +31,14 @@ float weight(const Parameter& parameter, bool of_norm, std::int64_t index) {
   return u < -0.5f ? -16.0f : 1.0f + 0.125f * u;
 }
 
+float calm_weight(const Parameter& parameter, std::int64_t index) {
+  const float u = symmetric(parameter.name, index);
+  const Shape& shape = parameter.shape;
+  if (shape.rank() == 1) return u < -0.5f ? -32.0f : 8.0f + 0.125f * u;
+  const auto fan_in = static_cast<double>(shape.elements() / shape[0]);
+  return u * static_cast<float>(std::sqrt(6.0 / fan_in) * 0.125);
+}
+
 template <class T>
 Tensors<T> converted(const Tensors<float>& tensors) {
   Tensors<T> out;
@@ -40,13 +48,13 @@ Tensors<T> converted(const Tensors<float>& tensors) {
 
 }  // namespace
 
-Tensors<float> make_weights(const Graph& graph) {
+Tensors<float> make_weights(const Graph& graph, bool calm) {
   Tensors<float> weights;
   for (const Parameter& parameter : graph.parameters()) {
     const bool of_norm = graph.node(parameter.node).op->name == "batch_norm";
     std::vector<float>& values = weights.emplace_back();
     for (std::int64_t i = 0; i < parameter.shape.elements(); ++i)
-      values.push_back(weight(parameter, of_norm, i));
+      values.push_back(calm ? calm_weight(parameter, i) : weight(parameter, of_norm, i));
   }
   return weights;
 }
@@ -77,9 +85,9 @@ std::vector<std::int32_t> make_labels(const Graph& graph, std::int64_t n) {
 }
 
 template <class T>
-ReferenceInput<T> make_input(const Graph& graph, std::int64_t n) {
+ReferenceInput<T> make_input(const Graph& graph, std::int64_t n, bool calm) {
   const std::vector<float> images = make_images(graph, n);
-  return {.parameters = converted<T>(make_weights(graph)),
+  return {.parameters = converted<T>(make_weights(graph, calm)),
           .states = converted<T>(make_states(graph)),
           .images = {images.begin(), images.end()},
           .labels = make_labels(graph, n),
@@ -98,8 +106,8 @@ Projections projections(std::string_view name, std::span<const T> tensor) {
   return sums;
 }
 
-template ReferenceInput<float> make_input(const Graph&, std::int64_t);
-template ReferenceInput<double> make_input(const Graph&, std::int64_t);
+template ReferenceInput<float> make_input(const Graph&, std::int64_t, bool);
+template ReferenceInput<double> make_input(const Graph&, std::int64_t, bool);
 template Projections projections(std::string_view, std::span<const float>);
 template Projections projections(std::string_view, std::span<const double>);
 

@@ -14,7 +14,7 @@ inline ExecutedRun expect_parity(const char* model, const PlanOptions& options) 
   const Fixture fixture = Fixture::load(model);
   const Graph graph = fuse(fixture.graph());
   const Plan plan = plan_for(graph, fixture.images(), options);
-  ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images()),
+  ExecutedRun run = execute(graph, plan, make_input<float>(graph, fixture.images(), fixture.calm()),
                             fixture.optimizer(), static_cast<int>(fixture.steps()));
   EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});

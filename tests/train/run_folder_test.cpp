@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A run of the zoo, which run.json can tell; a network of one's own it cannot.
+// A run of the zoo, which run.json tells by its name.
 TrainJob zoo_job() {
   JobOptions options;
   options.model = "tiny";

@@ -1,0 +1,46 @@
+#include "models/load.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "models/network_json.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+
+LoadedModel parse(const std::string& bytes, bool onnx, const std::optional<Shape>& input) {
+  if (!onnx) return {graph_from_json(bytes, input)};
+  OnnxModel model = read_onnx(std::as_bytes(std::span(bytes)), input);
+  return {std::move(model.graph), std::move(model.weights)};
+}
+
+}  // namespace
+
+bool is_model_file(const std::string& model) {
+  std::error_code ignored;
+  return model.ends_with(".json") || model.ends_with(".onnx") ||
+         fs::is_regular_file(model, ignored);
+}
+
+LoadedModel read_model_file(const fs::path& file, const ModelOptions& options) {
+  const std::string bytes = read_file(file);
+  try {
+    LoadedModel model = parse(bytes, file.extension() == ".onnx", options.input);
+    const std::int64_t classes = model.graph.classes();
+    if (options.classes && *options.classes != classes)
+      throw InputError("its last layer gives " + std::to_string(classes) + " classes, not " +
+                       std::to_string(*options.classes) + "; change it in the file");
+    if (options.dropout) model.graph = override_dropout(model.graph, *options.dropout);
+    return model;
+  } catch (const InputError& error) {
+    throw InputError("'" + file.string() + "': " + error.what());
+  }
+}
+
+LoadedModel load_model(const std::string& model, const ModelOptions& options) {
+  if (is_model_file(model)) return read_model_file(model, options);
+  return {build_model(model, options)};
+}
+
+}  // namespace regatta

@@ -1,0 +1,82 @@
+#include "models/onnx_tensor.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace regatta {
+namespace {
+
+// Takes what the message holds as T's, packed as bytes or listed one by one in `listed`.
+template <class T, class Listed, class Out>
+bool take(const onnx::TensorProto& tensor, const Listed& listed, std::size_t count,
+          std::vector<Out>& out) {
+  if (tensor.has_raw_data()) {
+    const std::string& bytes = tensor.raw_data();
+    if (bytes.size() != count * sizeof(T)) return false;
+    out.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      out[i] = static_cast<Out>(value);
+    }
+    return true;
+  }
+  if (static_cast<std::size_t>(listed.size()) != count) return false;
+  for (const auto value : listed) out.push_back(static_cast<Out>(value));
+  return true;
+}
+
+}  // namespace
+
+std::string OnnxTensor::text() const {
+  std::string out;
+  for (const std::int64_t extent : extents)
+    out += (out.empty() ? "" : "x") + std::to_string(extent);
+  return out.empty() ? "a single number" : out;
+}
+
+OnnxTensor unpack(const onnx::TensorProto& tensor, const std::string& what) {
+  const auto fail = [&](const std::string& fault) { throw InputError(what + ": " + fault); };
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
+    fail("its values are in another file; save the network as one file");
+  if (tensor.dims_size() > 8) fail("it has more than 8 extents");
+  OnnxTensor out;
+  double elements = 1;
+  for (const std::int64_t extent : tensor.dims()) {
+    if (extent < 0) fail("it has an extent of " + std::to_string(extent));
+    out.extents.push_back(extent);
+    elements *= static_cast<double>(extent);
+  }
+  // More than a message can hold; and the count must not overflow.
+  if (elements > 1e10) fail("it is too large: " + out.text());
+  const auto count = static_cast<std::size_t>(elements);
+  bool whole = true, complete = false;
+  switch (tensor.data_type()) {
+    case onnx::TensorProto::FLOAT:
+      whole = false;
+      complete = take<float>(tensor, tensor.float_data(), count, out.floats);
+      break;
+    case onnx::TensorProto::DOUBLE:
+      whole = false;
+      complete = take<double>(tensor, tensor.double_data(), count, out.floats);
+      break;
+    case onnx::TensorProto::INT64:
+      complete = take<std::int64_t>(tensor, tensor.int64_data(), count, out.integers);
+      break;
+    case onnx::TensorProto::INT32:
+      complete = take<std::int32_t>(tensor, tensor.int32_data(), count, out.integers);
+      break;
+    case onnx::TensorProto::BOOL:
+      complete = take<std::uint8_t>(tensor, tensor.int32_data(), count, out.integers);
+      break;
+    default:
+      fail("its type is none of float, double, int64, int32 and bool");
+  }
+  out.whole = whole;
+  if (!complete)
+    fail("it does not hold the " + std::to_string(count) + " numbers of " + out.text());
+  return out;
+}
+
+}  // namespace regatta
