@@ -37,10 +37,6 @@ starpu_data_access_mode starpu_mode(Mode mode) {
   throw Error("unknown access mode");
 }
 
-// Until costs are measured: so many microseconds per task and per FLOP, for StarPU's own
-// model-based schedulers.
-double assumed_microseconds(const Task& task) { return 5.0 + task.flops / 20e3; }
-
 RuntimeOptions runtime_options(const Plan& plan) {
   RuntimeOptions options{.cpu_workers = plan.loaders, .gpus = 0, .scheduler = plan.scheduler};
   for (const DeviceGroup* group : groups_of(plan)) {
@@ -89,10 +85,12 @@ class Executor::Impl {
                                        static_cast<std::size_t>(blueprint.graph.classes()));
     submission->unfinished = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
-    const std::size_t step = steps_submitted_++;
+    const std::size_t step = submission->number = steps_submitted_++;
+    const bool recorded = recording_ && recording_->begin(*submission, list);
     if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
     for (const Task& task : list.tasks) {
       submission->runs.push_back({this, submission.get(), &list, &task});
+      if (recorded) submission->runs.back().times = &submission->times[submission->runs.size() - 1];
       submit_task(submission->runs.back(), step);
     }
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
@@ -139,6 +137,19 @@ class Executor::Impl {
     const auto submission = submit(Job::first, std::move(input), /*looks=*/true);
     submission->wait(false);
     return submission->first_seen();
+  }
+
+  void record(std::shared_ptr<trace::Recorder> recorder) {
+    recording_ = std::make_unique<Recording>(std::move(recorder), blueprint);
+  }
+  void end_record() {
+    starpu_task_wait_for_all();
+    recording_->close();
+    recording_.reset();
+  }
+  StepResult wait(const Submission& submission, StepResult result) {
+    if (recording_) recording_->take(submission, result.finished);
+    return result;
   }
 
   // A CPU is left for the thread that submits, so it may spin.
@@ -224,10 +235,14 @@ class Executor::Impl {
     }
     task->priority = run.task->priority;
     task->name = phase_name(run.task->actions.front().phase).data();
-    task->callback_func = [](void* submission) {
-      static_cast<Submission*>(submission)->task_finished();
+    task->callback_func = [](void* argument) {
+      const auto& finished = *static_cast<TaskRun*>(argument);
+      if (finished.times) note_end(finished);
+      finished.submission->task_finished();
     };
-    task->callback_arg = run.submission;
+    task->callback_arg = &run;
+    run.starpu = task;
+    if (run.times) run.times->submit = TraceClock::now();
     if (const int code = starpu_task_submit(task); code != 0)
       throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
   }
@@ -250,6 +265,15 @@ class Executor::Impl {
 
   // --- on a worker
 
+  static void note_end(const TaskRun& run) {
+    // On a GPU the task's function only handed the work over.
+    if (run.starpu->cl == &run.executor->cuda_codelet_) run.times->end = TraceClock::now();
+    if (starpu_profiling_task_info* info = run.starpu->profiling_info)
+      run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
+          1000 * starpu_timing_timespec_delay_us(&info->acquire_data_start_time,
+                                                 &info->acquire_data_end_time)));
+  }
+
   WorkerState& this_worker() {
     return workers_[static_cast<std::size_t>(starpu_worker_get_id_check())];
   }
@@ -263,7 +287,7 @@ class Executor::Impl {
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
       worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer], pointer_of(buffers[i]));
-    carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu);
+    carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
   }
 
   CudaRunner& this_gpu() {
@@ -287,6 +311,10 @@ class Executor::Impl {
   template <void (Impl::*RUN)(const TaskRun&, void*[])>
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
+    if (run.times) {
+      run.times->worker = starpu_worker_get_id();
+      run.times->start = run.times->end = TraceClock::now();
+    }
     Submission& submission = *run.submission;
     if (submission.failed) return;
     try {
@@ -299,6 +327,7 @@ class Executor::Impl {
     } catch (...) {
       run.submission->fail(std::current_exception());
     }
+    if (run.times) run.times->end = TraceClock::now();
   }
 
   // --- codelets
@@ -328,6 +357,7 @@ class Executor::Impl {
   void describe_reduction() {
     starpu_codelet_init(&zero_codelet_);
     zero_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
+      const Recording::OwnTask noted("reduce+zero");
       std::memset(pointer_of(buffers[0]), 0, STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
     };
     zero_codelet_.nbuffers = 1;
@@ -336,6 +366,7 @@ class Executor::Impl {
 
     starpu_codelet_init(&add_codelet_);
     add_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
+      const Recording::OwnTask noted("reduce");
       cpu::add_to(reinterpret_cast<float*>(pointer_of(buffers[0])),
                   reinterpret_cast<const float*>(pointer_of(buffers[1])),
                   STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
@@ -359,6 +390,7 @@ class Executor::Impl {
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
   std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
+  std::unique_ptr<Recording> recording_;
   bool spare_cpu_ = static_cast<int>(starpu_worker_get_count()) < available_cpus();
 };
 
@@ -384,8 +416,13 @@ Ticket Executor::submit(Job job, StepInput input) {
 }
 
 StepResult Executor::wait(const Ticket& ticket) {
-  return ticket.submission_->wait(impl_->has_spare_cpu());
+  return impl_->wait(*ticket.submission_, ticket.submission_->wait(impl_->has_spare_cpu()));
 }
+
+void Executor::record(std::shared_ptr<trace::Recorder> recorder) {
+  impl_->record(std::move(recorder));
+}
+void Executor::end_record() { impl_->end_record(); }
 
 std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
   return Impl::read(impl_->of_parameter(kind, id, second),

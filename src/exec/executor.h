@@ -17,9 +17,14 @@
 
 namespace regatta {
 
+namespace trace {
+class Recorder;
+}
+
 // What a submitted list needs from outside.
 struct StepInput {
-  std::int64_t samples = 0;  // live ones: at most the batch
+  std::int64_t recorded_as = 0;  // its step in the record of a run, counted from 1; 0: none
+  std::int64_t samples = 0;      // live ones: at most the batch
   // Of all micro-batches of the step, if there are several: gradients are divided by it.
   std::int64_t step_samples = 0;
   // Fills samples [first, first + count) of the batch, as stored, and their targets. Called by
@@ -91,6 +96,10 @@ class Executor {
   // conv 'conv1'". Runs the list again without its step, looking at every value, and lets later
   // lists move parameters again. All tickets must have been waited for.
   std::string find_not_finite(StepInput input);
+  // From now on, lists that the recorder wants are recorded. Given once.
+  void record(std::shared_ptr<trace::Recorder> recorder);
+  // With nothing on its way: the record is complete.
+  void end_record();
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }

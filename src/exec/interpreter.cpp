@@ -11,14 +11,20 @@ namespace {
 class Interpreter {
  public:
   Interpreter(const Blueprint& blueprint, Submission& submission, const Frame& frame,
-              Device& device)
+              Device& device, TaskTimes* times)
       : blueprint_(blueprint),
         graph_(blueprint.graph),
         submission_(submission),
         frame_(frame),
-        device_(device) {}
+        device_(device),
+        times_(times) {}
 
   void act(const Action& action) {
+    if (action.phase == Phase::forward || action.phase == Phase::backward) {
+      run_part(action);
+      return;
+    }
+    const OperatorTimer timed(times_, action.phase);
     switch (action.phase) {
       case Phase::load: {
         const ChunkSpan span = submission_.spans[action.chunk.value];
@@ -27,7 +33,6 @@ class Interpreter {
       }
       case Phase::forward:
       case Phase::backward:
-        run_part(action);
         break;
       case Phase::combine:
       case Phase::combine_gradient:
@@ -67,6 +72,7 @@ class Interpreter {
     const ArenaMap& arena =
         evaluating ? place.evaluate_arena[chunk.group.value] : place.train_arena[chunk.group.value];
     for (const Instruction& step : part) {
+      const OperatorTimer timed(times_, action.phase, &graph_.node(step.node), step.work);
       Operands operands = frame_.operands(step, chunk, arena);
       operands.n = submission_.spans[chunk.id.value].count;
       operands.pass = evaluating ? Pass::evaluate : Pass::train;
@@ -208,13 +214,14 @@ class Interpreter {
   Submission& submission_;
   const Frame& frame_;
   Device& device_;
+  TaskTimes* times_;
 };
 
 }  // namespace
 
 void carry_out(const Blueprint& blueprint, const Task& task, Submission& submission,
-               const Frame& frame, Device& device) {
-  Interpreter interpreter(blueprint, submission, frame, device);
+               const Frame& frame, Device& device, TaskTimes* times) {
+  Interpreter interpreter(blueprint, submission, frame, device, times);
   for (const Action& action : task.actions) interpreter.act(action);
 }
 

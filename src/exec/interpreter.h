@@ -8,6 +8,6 @@
 namespace regatta {
 
 void carry_out(const Blueprint& blueprint, const Task& task, Submission& submission,
-               const Frame& frame, Device& device);
+               const Frame& frame, Device& device, TaskTimes* times = nullptr);
 
 }  // namespace regatta

@@ -9,6 +9,9 @@
 
 #include "backends/update.h"
 #include "exec/executor.h"
+#include "exec/recording.h"
+
+struct starpu_task;
 
 namespace regatta {
 
@@ -18,6 +21,8 @@ struct TaskRun {
   Submission* submission = nullptr;
   const TaskList* list = nullptr;
   const Task* task = nullptr;
+  TaskTimes* times = nullptr;  // of a run that is recorded
+  starpu_task* starpu = nullptr;
 };
 
 struct Submission {
@@ -29,6 +34,8 @@ struct Submission {
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
+  std::vector<TaskTimes> times;             // by task, if recorded
+  std::size_t number = 0;                   // of all lists submitted
   std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
   std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on
   std::atomic<bool> failed = false;

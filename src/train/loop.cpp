@@ -76,7 +76,7 @@ class Loop {
       StepInput input = train_batch(visits_, first + done, count, recipe_, number);
       input.step = number;
       input.step_samples = samples;
-      input.update = step + 1;
+      input.update = input.recorded_as = step + 1;
       input.learning_rate = rates.learning_rate;
       input.momentum = rates.momentum;
       const bool begins = done == 0, ends = done + count == samples;

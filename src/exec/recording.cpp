@@ -1,0 +1,224 @@
+#include "exec/recording.h"
+
+#include <starpu.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "exec/submission.h"
+#include "graph/op.h"
+#include "platform/machine.h"
+
+namespace regatta {
+namespace {
+
+// There is one executor at a time; StarPU's own tasks carry nothing that could lead to it.
+std::atomic<Recording*> active = nullptr;
+
+constexpr std::array<const char*, 6> work_names{"forward",   "backward",      "statistics",
+                                                "normalise", "gradient_sums", "gradient_apply"};
+
+std::string job_text(Job job) {
+  return job == Job::prepare ? "prepare" : job == Job::evaluate ? "evaluate" : "train";
+}
+
+trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
+  trace::TaskKind kind{.job = job_text(job),
+                       .phases = {},
+                       .group = group,
+                       .priority = task.priority,
+                       .flops = task.flops};
+  for (const Action& action : task.actions) {
+    const std::string phase(phase_name(action.phase));
+    // Many buckets in one task are one piece of work to a reader.
+    if (!kind.phases.ends_with(phase)) kind.phases += (kind.phases.empty() ? "" : "+") + phase;
+    const auto number = [](std::uint32_t value) { return static_cast<std::int32_t>(value); };
+    switch (action.phase) {
+      case Phase::load:
+      case Phase::deliver:
+        kind.chunk = number(action.chunk.value);
+        break;
+      case Phase::forward:
+      case Phase::backward:
+        kind.chunk = number(action.chunk.value);
+        kind.segment = number(action.segment.value);
+        kind.part = number(action.part);
+        break;
+      case Phase::combine:
+      case Phase::combine_gradient:
+        kind.segment = number(action.segment.value);
+        kind.part = number(action.part);
+        break;
+      default:
+        if (kind.segment < 0) kind.segment = number(action.segment.value);
+        kind.bucket = number(action.bucket.value);
+        break;
+    }
+  }
+  return kind;
+}
+
+}  // namespace
+
+double assumed_microseconds(const Task& task) { return 5.0 + task.flops / 20e3; }
+
+Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
+    : recorder_(std::move(recorder)), blueprint_(blueprint) {
+  add_workers();
+  active = this;
+}
+
+Recording::~Recording() {
+  active = nullptr;
+  if (profiling_) starpu_profiling_status_set(STARPU_PROFILING_DISABLE);
+}
+
+void Recording::add_workers() {
+  const auto groups = groups_of(blueprint_.plan);
+  const auto cpus = std::ranges::find(groups, DeviceKind::cpu, &DeviceGroup::kind);
+  const std::string cpu_group = cpus == groups.end() ? "host" : (*cpus)->name;
+  const std::string node = host_name();
+  std::size_t next_gpu = 0;
+  int next_cpu = 0;
+  for (unsigned id = 0; id < starpu_worker_get_count(); ++id) {
+    trace::Worker worker{.name = {}, .group = cpu_group, .node = node, .kind = "cpu"};
+    if (starpu_worker_get_type(static_cast<int>(id)) == STARPU_CUDA_WORKER) {
+      worker.kind = "cuda";
+      for (std::size_t seen = 0; const DeviceGroup* group : groups)
+        if (group->kind == DeviceKind::cuda && seen++ == next_gpu) worker.group = group->name;
+      worker.name = "cuda " + std::to_string(next_gpu++);
+    } else {
+      worker.name = "cpu " + std::to_string(next_cpu++);
+    }
+    workers_.push_back(recorder_->add(worker));
+  }
+  device_free_.resize(workers_.size());
+}
+
+std::int32_t Recording::first_kind(const TaskList& list) {
+  const auto [found, fresh] = kinds_.try_emplace(&list);
+  if (!fresh) return found->second;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Task& task = list.tasks[t];
+    const std::int32_t number = recorder_->add(
+        kind_of(task, list.job, task.on_host ? "host" : blueprint_.group(task.group).name));
+    if (t == 0) found->second = number;
+  }
+  return found->second;
+}
+
+std::int32_t Recording::own_kind(const char* phases) {
+  const auto [found, fresh] = own_kinds_.try_emplace(phases);
+  if (fresh)
+    found->second = recorder_->add(trace::TaskKind{.job = "train", .phases = phases, .group = {}});
+  return found->second;
+}
+
+bool Recording::begin(Submission& submission, const TaskList& list) {
+  const bool wanted = recorder_->wants(submission.input.recorded_as);
+  if (wanted != profiling_) {
+    // StarPU tells how long data took to come; it costs about a microsecond a task.
+    starpu_profiling_status_set(wanted ? STARPU_PROFILING_ENABLE : STARPU_PROFILING_DISABLE);
+    profiling_ = wanted;
+  }
+  if (!wanted) return false;
+  submission.times.resize(list.tasks.size());
+  if (recorder_->options().operators)
+    for (TaskTimes& times : submission.times) times.with_operators = true;
+  return true;
+}
+
+void Recording::take(const Submission& submission, TraceClock::time_point finished) {
+  const std::int64_t step = submission.input.recorded_as;
+  // Also of the step before the first: that is where the window begins.
+  if (step >= recorder_->options().first_step - 1 && step > 0 &&
+      (step <= recorder_->options().last_step))
+    recorder_->take(trace::Mark{"step", step, recorder_->time(finished)});
+  if (submission.times.empty()) return;
+  const TaskList& list = *submission.runs.front().list;
+  const std::int32_t kind = first_kind(list);
+  trace::Piece piece;
+  const std::int64_t first_id = recorder_->first_id(list.tasks.size());
+  for (const auto& [task, on] : dependencies_.follow(list, submission.number, first_id))
+    piece.dependencies.push_back({task, on});
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const TaskTimes& times = submission.times[t];
+    const auto worker = static_cast<std::size_t>(std::max(times.worker, 0));
+    trace::Task task;
+    task.id = first_id + static_cast<std::int64_t>(t);
+    task.kind = kind + static_cast<std::int32_t>(t);
+    task.worker = workers_[worker];
+    task.step = step;
+    task.submit = recorder_->time(times.submit);
+    task.start = recorder_->time(times.start);
+    task.end = std::max(task.start, recorder_->time(times.end));
+    task.acquire = times.acquire.count();
+    task.predicted = static_cast<trace::Time>(1000 * assumed_microseconds(list.tasks[t]));
+    // A GPU is handed its next task while it works on the one before.
+    task.start = std::clamp(device_free_[worker], task.start, task.end);
+    piece.tasks.push_back(task);
+    if (starpu_worker_get_type(static_cast<int>(worker)) == STARPU_CUDA_WORKER)
+      device_free_[worker] = task.end;
+    take_operators(times, task, piece);
+  }
+  take_own(piece, step);
+  recorder_->take(std::move(piece));
+}
+
+void Recording::take_operators(const TaskTimes& times, const trace::Task& task,
+                               trace::Piece& piece) {
+  for (const OperatorTime& each : times.operators) {
+    const std::string phase(phase_name(each.phase));
+    const std::int32_t kind = recorder_->number_of(
+        each.node ? trace::OperatorKind{each.node->name, std::string(each.node->op->name),
+                                        work_names[static_cast<std::size_t>(each.work)]}
+                  : trace::OperatorKind{phase, phase, phase});
+    piece.operators.push_back({task.id, kind, task.worker, recorder_->time(each.start),
+                               std::max(recorder_->time(each.start), recorder_->time(each.end))});
+  }
+}
+
+void Recording::take_own(trace::Piece& piece, std::int64_t step) {
+  std::vector<OwnTime> own;
+  {
+    const std::lock_guard lock(own_mutex_);
+    own.swap(own_);
+  }
+  for (const OwnTime& each : own) {
+    trace::Task task;
+    task.id = recorder_->first_id(1);
+    task.kind = own_kind(each.phases);
+    task.worker = workers_[static_cast<std::size_t>(each.worker)];
+    task.step = step;
+    task.start = std::max<trace::Time>(0, recorder_->time(each.start));
+    task.end = std::max(task.start, recorder_->time(each.end));
+    task.ready = task.start;  // StarPU does not say what it waited for
+    piece.tasks.push_back(task);
+  }
+}
+
+void Recording::close() {
+  for (int bus = 0; bus < starpu_bus_get_count(); ++bus) {
+    starpu_profiling_bus_info info{};
+    if (starpu_bus_get_profiling_info(bus, &info) != 0 || info.transfer_count == 0) continue;
+    const auto memory = [](int node) {
+      char name[64];
+      starpu_memory_node_get_name(static_cast<unsigned>(node), name, sizeof name);
+      return std::string(name);
+    };
+    recorder_->take(trace::Link{memory(starpu_bus_get_src(bus)), memory(starpu_bus_get_dst(bus)),
+                                static_cast<std::int64_t>(info.transferred_bytes),
+                                info.transfer_count});
+  }
+}
+
+Recording::OwnTask::~OwnTask() {
+  Recording* recording = active;
+  if (!recording || !recording->profiling_) return;
+  const OwnTime time{phases_, starpu_worker_get_id(), start_, TraceClock::now()};
+  const std::lock_guard lock(recording->own_mutex_);
+  if (time.worker >= 0) recording->own_.push_back(time);
+}
+
+}  // namespace regatta

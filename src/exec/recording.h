@@ -1,0 +1,109 @@
+// What the executor notes for the record of a run. Whoever runs a task writes its times into a
+// place of the task's own, so nothing is locked; finished lists are handed to the recorder.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "tasks/dependencies.h"
+#include "trace/recorder.h"
+
+namespace regatta {
+
+using TraceClock = trace::Recorder::Clock;
+
+struct OperatorTime {
+  const Node* node = nullptr;  // none: a whole action
+  Phase phase = Phase::forward;
+  Work work = Work::forward;
+  TraceClock::time_point start, end;
+};
+
+struct TaskTimes {
+  TraceClock::time_point submit, start, end;
+  std::chrono::nanoseconds acquire{0};
+  int worker = -1;  // StarPU's number
+  bool with_operators = false;
+  std::vector<OperatorTime> operators;
+};
+
+// Times one operator or action for as long as it lives; does nothing without a place to write.
+class OperatorTimer {
+ public:
+  OperatorTimer(TaskTimes* times, Phase phase, const Node* node = nullptr,
+                Work work = Work::forward)
+      : times_(times && times->with_operators ? times : nullptr) {
+    if (times_) times_->operators.push_back({node, phase, work, TraceClock::now(), {}});
+  }
+  ~OperatorTimer() {
+    if (times_) times_->operators.back().end = TraceClock::now();
+  }
+  OperatorTimer(const OperatorTimer&) = delete;
+  OperatorTimer& operator=(const OperatorTimer&) = delete;
+
+ private:
+  TaskTimes* times_;
+};
+
+struct Submission;
+
+class Recording {
+ public:
+  Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // Whether the list that is about to be submitted is recorded; gives it the places to write to.
+  bool begin(Submission& submission, const TaskList& list);
+  // All its tasks have ended. Lists come in the order of their submission.
+  void take(const Submission& submission, TraceClock::time_point finished);
+  // Nothing is on its way and nothing more comes: totals of the links.
+  void close();
+
+  // A task that StarPU makes by itself: its reductions. On the worker, for as long as it lives.
+  class OwnTask {
+   public:
+    explicit OwnTask(const char* phases) : phases_(phases), start_(TraceClock::now()) {}
+    ~OwnTask();
+    OwnTask(const OwnTask&) = delete;
+    OwnTask& operator=(const OwnTask&) = delete;
+
+   private:
+    const char* phases_;
+    TraceClock::time_point start_;
+  };
+
+ private:
+  struct OwnTime {
+    const char* phases;
+    int worker;
+    TraceClock::time_point start, end;
+  };
+
+  void add_workers();
+  std::int32_t first_kind(const TaskList& list);
+  std::int32_t own_kind(const char* phases);
+  void take_operators(const TaskTimes& times, const trace::Task& task, trace::Piece& piece);
+  void take_own(trace::Piece& piece, std::int64_t step);
+
+  std::shared_ptr<trace::Recorder> recorder_;
+  const Blueprint& blueprint_;
+  Dependencies dependencies_;
+  std::vector<std::int32_t> workers_;              // by StarPU's number
+  std::vector<trace::Time> device_free_;           // by StarPU's number: when its last task ended
+  std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
+  std::map<std::string, std::int32_t> own_kinds_;
+  bool profiling_ = false;
+  std::mutex own_mutex_;
+  std::vector<OwnTime> own_;
+};
+
+// Durations that StarPU's schedulers are told, until costs are measured.
+double assumed_microseconds(const Task& task);
+
+}  // namespace regatta

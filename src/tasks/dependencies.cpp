@@ -1,0 +1,68 @@
+#include "tasks/dependencies.h"
+
+#include <algorithm>
+
+namespace regatta {
+
+// Looked up once per list, so that following a step costs little.
+const std::vector<std::size_t>& Dependencies::places_of(const TaskList& list) {
+  const auto [found, fresh] = known_.try_emplace(&list);
+  if (!fresh) return found->second;
+  for (const Buffer& buffer : list.buffers) {
+    const auto [number, first_time] =
+        numbers_.try_emplace(std::tuple(buffer.kind, buffer.first, buffer.second), places_.size());
+    if (first_time) places_.resize(places_.size() + static_cast<std::size_t>(buffer.copies));
+    found->second.push_back(number->second);
+  }
+  return found->second;
+}
+
+std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::size_t step,
+                                                     std::int64_t first_id) {
+  const std::vector<std::size_t>& first_copy = places_of(list);
+  std::vector<Edge> edges;
+  std::vector<std::int64_t> on;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const std::int64_t id = first_id + static_cast<std::int64_t>(t);
+    on.clear();
+    for (const Access& access : list.tasks[t].accesses) {
+      const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
+      Place& place = places_[first_copy[access.buffer] + step % copies];
+      const auto wait_for = [&](const std::vector<std::int64_t>& tasks) {
+        on.insert(on.end(), tasks.begin(), tasks.end());
+      };
+      switch (access.mode) {
+        case Mode::read:
+          wait_for(place.writers);
+          place.readers.push_back(id);
+          place.reducing = false;
+          break;
+        case Mode::write:
+        case Mode::read_write:
+          wait_for(place.readers.empty() ? place.writers : place.readers);
+          place.writers = {id};
+          place.readers.clear();
+          place.reducing = false;
+          break;
+        case Mode::reduce:
+          // Those that reduce into a buffer do not wait for each other.
+          if (!place.reducing) {
+            place.before = place.readers.empty() ? place.writers : place.readers;
+            place.writers.clear();
+            place.readers.clear();
+            place.reducing = true;
+          }
+          wait_for(place.before);
+          place.writers.push_back(id);
+          break;
+      }
+    }
+    std::ranges::sort(on);
+    const auto twice = std::ranges::unique(on);
+    on.erase(twice.begin(), twice.end());
+    for (const std::int64_t each : on) edges.emplace_back(id, each);
+  }
+  return edges;
+}
+
+}  // namespace regatta

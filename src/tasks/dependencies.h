@@ -1,0 +1,35 @@
+// Which tasks wait for which, from list to list: what StarPU concludes from the same accesses.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tasks/task_list.h"
+
+namespace regatta {
+
+class Dependencies {
+ public:
+  // A task, and one that must end before it.
+  using Edge = std::pair<std::int64_t, std::int64_t>;
+
+  // Lists come in the order of their submission; `step` chooses among a buffer's copies. The
+  // list's tasks get the numbers `first_id`, first_id + 1, ... Edges come by task; each once.
+  std::vector<Edge> follow(const TaskList& list, std::size_t step, std::int64_t first_id);
+
+ private:
+  struct Place {                                 // a copy of a buffer
+    std::vector<std::int64_t> writers, readers;  // readers of what the writers left
+    std::vector<std::int64_t> before;            // what those that reduce into it wait for
+    bool reducing = false;
+  };
+  const std::vector<std::size_t>& places_of(const TaskList& list);
+
+  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> numbers_;
+  std::map<const TaskList*, std::vector<std::size_t>> known_;  // by buffer: its first copy
+  std::vector<Place> places_;
+};
+
+}  // namespace regatta
