@@ -13,14 +13,16 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 7> all_commands{
+constexpr std::array<Command, 9> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "a trained network's logits, as an npy file", run_predict},
      {"report", "a run as one page: timeline, idle causes, curves", run_report},
      {"bench", "how throughput grows with workers", run_bench},
      {"models", "the networks that come with it", run_models},
-     {"data", "fetch and describe data sets", run_data}}};
+     {"data", "fetch and describe data sets", run_data},
+     {"trace", "where the time of a recorded run went", run_trace},
+     {"doctor", "what stands in the way of a faster run", run_doctor}}};
 
 void print_overview() {
   std::cout << "regatta " << version << ": trains neural networks on machines that do not match\n\n"

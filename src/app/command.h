@@ -24,10 +24,12 @@ std::span<const Command> commands();
 
 int run_bench(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
+int run_doctor(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
 int run_predict(std::span<const char* const> arguments);
 int run_report(std::span<const char* const> arguments);
+int run_trace(std::span<const char* const> arguments);
 int run_train(std::span<const char* const> arguments);
 
 // Parses into what `app` binds. Returns false when --help was asked for and printed; throws

@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "app/recipe_flags.h"
+#include "app/tracing.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
@@ -27,6 +28,7 @@ struct TrainFlags {
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
+  TraceFlags trace;
 };
 
 void declare(CLI::App& app, TrainFlags& flags) {
@@ -116,6 +118,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--resume", flags.resume, "go on with this run, to --epochs or --steps")
       ->type_name("FOLDER");
   add_json_flag(app, flags.json_file);
+  add_trace_flags(app, flags.trace);
   app.footer(
       "Example:\n  regatta train --model lenet5 --data mnist --epochs 3 --batch 64 --lr 0.02");
 }
@@ -149,8 +152,9 @@ class StopOnSignals {
 // Shows progress and gathers what --json reports; the run folder hears everything too.
 class Console : public TrainObserver {
  public:
-  Console(RunFolder& folder, const TrainJob& job, const TrainGoal& goal)
+  Console(RunFolder& folder, Tracing& tracing, const TrainJob& job, const TrainGoal& goal)
       : folder_(folder),
+        tracing_(tracing),
         batch_(job.recipe.samples_per_step()),
         images_(job.data->info().count),
         per_epoch_(steps_per_epoch(job.recipe, *job.data)),
@@ -160,6 +164,7 @@ class Console : public TrainObserver {
 
   void on_step(const StepRecord& record) override {
     folder_.on_step(record);
+    tracing_.on_step(record);
     steps_.push_back(record);
     reported_ = false;
     const double now = static_cast<double>(record.samples) / record.duration.count();
@@ -169,6 +174,7 @@ class Console : public TrainObserver {
 
   void on_epoch(const EpochRecord& record) override {
     folder_.on_epoch(record);
+    tracing_.on_epoch(record);
     epochs_.push_back(record);
     reported_ = true;
     if (!steps_.empty()) progress_.finish_epoch(state(steps_.back()));
@@ -214,6 +220,7 @@ class Console : public TrainObserver {
   }
 
   RunFolder& folder_;
+  Tracing& tracing_;
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
   bool averaged_;
@@ -290,9 +297,10 @@ CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy pol
 // What --resume takes from the run; flags that would change the recipe make no sense beside it.
 TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal,
                      CheckpointPolicy& policy) {
-  const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps", "--json",
-                                      "--workers",          "--scheduler", "--data",  "--test",
-                                      "--checkpoint-every", "--keep",      "--strict"};
+  const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps",  "--json",
+                                      "--workers",          "--scheduler", "--data",   "--test",
+                                      "--checkpoint-every", "--keep",      "--strict", "--trace",
+                                      "--trace-steps"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
@@ -377,19 +385,22 @@ int run_train(std::span<const char* const> arguments) {
   if (flags.init) save_checkpoint(folder, executor, goal.from, policy.keep);
   write_run_json(folder, job, goal.last_step, policy);
   RunFolder run(folder, executor, goal.from, policy);
+  Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 
-  Console console(run, job, goal);
+  Console console(run, tracing, job, goal);
   {
     const StopOnSignals watch;
     train(executor, job.recipe, job.data, job.test, goal, console);
   }
+  const std::string traced = tracing.finish();
   const Json result = result_of(job, executor, console, folder);
   write_json_result(flags.json_file, result);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
               result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",
               folder.string().c_str());
+  if (!traced.empty()) std::printf("%s\n", traced.c_str());
   if (caught_signal == 0 || console.finished()) return 0;
   std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
             << "\n";

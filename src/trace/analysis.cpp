@@ -21,7 +21,9 @@ Role role_of(const TaskKind& kind) {
   const std::string phase = main_phase(kind);
   if (phase == "load") return Role::load;
   if (phase == "combine" || phase == "combine_gradient") return Role::meeting;
-  if (phase == "reduce" || phase == "update" || phase == "pack") return Role::reduction;
+  if (phase == "reduce" || phase == "measure" || phase == "clip" || phase == "update" ||
+      phase == "pack")
+    return Role::reduction;
   return Role::compute;
 }
 

@@ -1,0 +1,143 @@
+#include "app/tracing.h"
+
+#include <charconv>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "platform/machine.h"
+#include "trace/analysis.h"
+#include "trace/store.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t warm_up_steps = 10, window_steps = 20;
+// Reading a counter costs some microseconds, more than a small network's step should pay.
+constexpr auto energy_interval = std::chrono::milliseconds(20);
+
+std::int64_t step_number(const std::string& flag, const std::string& whole, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || stop != text.data() + text.size() || value < 1)
+    throw InputError(flag + " " + whole + ": give steps counted from 1, such as 11:30");
+  return value;
+}
+
+}  // namespace
+
+void add_trace_flags(CLI::App& app, TraceFlags& flags) {
+  app.add_option("--trace", flags.trace,
+                 "record tasks (20 steps after warm-up) in the run folder; ops: operators too")
+      ->type_name("[ops]")
+      ->expected(0, 1);
+  app.add_option("--trace-steps", flags.steps, "record the steps A to B")->type_name("A:B");
+}
+
+StepRange parse_steps(const std::string& flag, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  StepRange range;
+  range.first = step_number(flag, text, std::string_view(text).substr(0, colon));
+  range.last = colon == std::string::npos
+                   ? range.first
+                   : step_number(flag, text, std::string_view(text).substr(colon + 1));
+  if (range.last < range.first)
+    throw InputError(flag + " " + text + ": the last step comes before the first");
+  return range;
+}
+
+StepRange default_steps(std::int64_t steps_done, std::int64_t last_step) {
+  const std::int64_t steps = last_step - steps_done;
+  const std::int64_t skipped = std::min(warm_up_steps, steps / 2);
+  return {steps_done + skipped + 1, std::min(last_step, steps_done + skipped + window_steps)};
+}
+
+Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& executor,
+                 const TrainJob& job, std::int64_t steps_done, std::int64_t last_step)
+    : file_(folder / trace::store_name), executor_(executor) {
+  if (!flags.trace && !flags.steps) return;
+  const std::string depth = flags.trace.value_or("tasks");
+  // Without a value CLI11 says "true".
+  if (depth != "ops" && depth != "tasks" && depth != "true")
+    throw InputError("--trace " + depth + ": use --trace or --trace ops");
+  const StepRange range = flags.steps ? parse_steps("--trace-steps", *flags.steps)
+                                      : default_steps(steps_done, last_step);
+  if (range.first > last_step || range.last <= steps_done)
+    throw InputError("--trace-steps " + flags.steps.value_or("") + ": the run does the steps " +
+                     std::to_string(steps_done + 1) + " to " + std::to_string(last_step));
+  recorder_ = std::make_shared<trace::Recorder>(
+      trace::RecorderOptions{.file = file_,
+                             .first_step = std::max(range.first, steps_done + 1),
+                             .last_step = range.last,
+                             .steps_in_flight = job.plan.steps_in_flight,
+                             .operators = depth == "ops"});
+  recorder_->metadata("regatta", std::string(version));
+  recorder_->metadata("host", host_name());
+  recorder_->metadata("cpu", cpu_name());
+  recorder_->metadata("recipe", job.recipe.to_json().dump(2));
+  recorder_->metadata("plan", to_json(job.plan, job.graph).dump(2));
+  EnergyOptions energy;
+  energy.cpus = job.plan.loaders;
+  for (const DeviceGroup* group : groups_of(job.plan)) {
+    if (group->kind == DeviceKind::cpu) energy.cpus += group->workers;
+    if (group->kind == DeviceKind::cuda) ++energy.gpus;
+  }
+  energy_.emplace(energy);
+  if (!energy_->remark().empty()) std::cerr << "energy: " << energy_->remark() << "\n";
+  executor.record(recorder_);
+}
+
+void Tracing::on_step(const StepRecord& record) {
+  if (!recorder_) return;
+  const trace::RecorderOptions& options = recorder_->options();
+  if (record.step < options.first_step) {
+    energy_->read();
+    return;
+  }
+  if (record.step > options.last_step) return;
+  unpaid_.push_back(record.step);
+  if (record.step == options.last_step ||
+      EnergyMeter::Clock::now() - energy_read_ > energy_interval)
+    note_energy();
+}
+
+// Steps that ended since the last reading share its joules alike.
+void Tracing::note_energy() {
+  energy_read_ = EnergyMeter::Clock::now();
+  const std::vector<Energy> energies = energy_->read(energy_read_);
+  for (const std::int64_t step : unpaid_)
+    for (const Energy& each : energies)
+      recorder_->take(trace::Counter{
+          "energy " + each.name, "J", each.measured ? "measured" : "estimate", step,
+          recorder_->time(energy_read_), each.joules / static_cast<double>(unpaid_.size())});
+  unpaid_.clear();
+}
+
+void Tracing::on_epoch(const EpochRecord& record) {
+  if (recorder_)
+    recorder_->take(
+        trace::Mark{"epoch", record.epoch, recorder_->time(trace::Recorder::Clock::now())});
+}
+
+std::string Tracing::finish() {
+  if (!recorder_) return "";
+  if (!unpaid_.empty()) note_energy();
+  executor_.end_record();
+  recorder_->finish();
+  recorder_.reset();
+  const trace::Record record = trace::read_store(file_);
+  if (record.tasks.empty()) return "trace: the run ended before the steps that were to be recorded";
+  trace::write_analysis(file_, record);
+  const trace::Analysis found = trace::analyse(record, trace::whole_window(record));
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "trace: %lld tasks of %lld steps, %.0f%% of the best possible speed; regatta trace "
+                "or regatta doctor tells more",
+                static_cast<long long>(found.tasks), static_cast<long long>(found.steps),
+                100 * found.efficiency());
+  return text;
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,54 @@
+// --trace of a training run: a recorder beside it and a store in its folder.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "platform/energy.h"
+#include "trace/recorder.h"
+#include "train/job.h"
+#include "train/loop.h"
+
+namespace regatta::app {
+
+struct TraceFlags {
+  std::optional<std::string> trace;  // how deep: tasks or ops
+  std::optional<std::string> steps;  // "A:B"
+};
+void add_trace_flags(CLI::App& app, TraceFlags& flags);
+
+struct StepRange {
+  std::int64_t first = 1, last = 1;
+};
+// "3:9" or "3"; throws InputError that names the flag.
+StepRange parse_steps(const std::string& flag, const std::string& text);
+
+// Twenty steps after ten of warm-up; of a run too short for that, its second half.
+StepRange default_steps(std::int64_t steps_done, std::int64_t last_step);
+
+// Nothing happens without --trace.
+class Tracing {
+ public:
+  Tracing(const TraceFlags& flags, const std::filesystem::path& folder, Executor& executor,
+          const TrainJob& job, std::int64_t steps_done, std::int64_t last_step);
+
+  void on_step(const StepRecord& record);
+  void on_epoch(const EpochRecord& record);
+  // Writes the store and what analysis concludes from it; a line for the user, or nothing.
+  std::string finish();
+
+ private:
+  void note_energy();
+
+  std::filesystem::path file_;
+  Executor& executor_;
+  std::shared_ptr<trace::Recorder> recorder_;
+  std::optional<EnergyMeter> energy_;
+  EnergyMeter::Clock::time_point energy_read_;
+  std::vector<std::int64_t> unpaid_;  // steps whose joules are not read yet
+};
+
+}  // namespace regatta::app

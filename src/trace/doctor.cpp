@@ -1,0 +1,203 @@
+#include "trace/doctor.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "base/json.h"
+
+namespace regatta::trace {
+namespace {
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, share < 0.095 ? "%.1f%%" : "%.0f%%", 100 * share);
+  return text;
+}
+
+std::string milliseconds(double time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g ms", 1e3 * time);
+  return text;
+}
+
+class Doctor {
+ public:
+  Doctor(const Record& record, const Analysis& found)
+      : record_(record), found_(found), facts_(plan_facts(record)) {}
+
+  std::vector<Finding> run(std::size_t most) {
+    if (found_.tasks == 0 || found_.wall() == 0) return {};
+    balance();
+    meetings();
+    reductions();
+    loading();
+    queues();
+    transfers();
+    runtime();
+    kernels();
+    std::ranges::stable_sort(findings_, std::greater{}, &Finding::gain_s);
+    if (findings_.size() > most) findings_.resize(most);
+    return std::move(findings_);
+  }
+
+ private:
+  double workers() const { return std::max<double>(1, static_cast<double>(found_.workers.size())); }
+  // Wall time that goes away when this much of all workers' time does.
+  double wall_of(Time time) const { return seconds(time) / workers(); }
+  Time slept(Cause cause) const { return found_.causes[static_cast<std::size_t>(cause)]; }
+  double wall() const { return seconds(found_.wall()); }
+
+  void find(Time time, const std::string& what, const std::string& fix, const std::string& flag) {
+    if (time <= 0) return;
+    const double gain = wall_of(time);
+    findings_.push_back({"Workers " + what + ": " + percent(gain / wall()) + " of their time.", fix,
+                         flag, gain, gain / wall()});
+  }
+
+  // The task that most of the idle time of these causes is blamed on.
+  std::string culprit(std::initializer_list<Cause> causes) const {
+    std::vector<Time> blamed(record_.kinds.size());
+    for (const IdleInterval& each : found_.idle) {
+      if (each.task < 0 || std::ranges::find(causes, each.cause) == causes.end()) continue;
+      const auto task = std::ranges::lower_bound(record_.tasks, each.task, {}, &Task::id);
+      if (task != record_.tasks.end() && task->id == each.task)
+        blamed[static_cast<std::size_t>(task->kind)] += each.end - each.start;
+    }
+    const auto worst = std::ranges::max_element(blamed);
+    if (worst == blamed.end() || *worst == 0) return "";
+    return ", most often for '" +
+           label(record_.kinds[static_cast<std::size_t>(worst - blamed.begin())]) + "'";
+  }
+
+  std::string more_chunks(std::int64_t per_worker) const {
+    const auto count = static_cast<std::int64_t>(workers()) * per_worker;
+    return "--chunks " + std::to_string(facts_.batch > 0 ? std::min(count, facts_.batch) : count);
+  }
+
+  void balance() {
+    find(slept(Cause::too_few_tasks), "had no task because a step has too few for so many",
+         facts_.batch > 0 && facts_.batch <= facts_.chunks
+             ? "The batch cannot be cut further; use a larger batch, or fewer workers."
+             : "Cut the batch into at least one chunk per worker.",
+         facts_.batch > 0 && facts_.batch <= facts_.chunks
+             ? "--batch " + std::to_string(2 * facts_.batch)
+             : more_chunks(1));
+    find(slept(Cause::tail) + slept(Cause::dependency),
+         "waited for others to finish" + culprit({Cause::tail, Cause::dependency}),
+         "Smaller chunks even out: whoever is done early takes another.", more_chunks(2));
+  }
+
+  void meetings() {
+    find(slept(Cause::meeting), "waited where chunks meet (batch norm)" + culprit({Cause::meeting}),
+         "As many chunks as workers, of equal size, arrive together; fewer workers meet less.",
+         more_chunks(1));
+  }
+
+  void reductions() {
+    const bool slots = facts_.reduction.empty() || facts_.reduction == "slots";
+    find(slept(Cause::reduction),
+         "waited for gradients to be summed and parameters to be updated" +
+             culprit({Cause::reduction}),
+         slots ? "Let chunks add into one gradient, if they are few; or give each step more work."
+               : "Sum in slots, one per lane, which nobody waits for in turn.",
+         slots ? "--reduction loop" : "--reduction slots");
+  }
+
+  void loading() {
+    find(slept(Cause::loader), "waited for samples" + culprit({Cause::loader}),
+         "Loading is the bottleneck: store samples as arrays that need no decoding.",
+         "--data npy:X.npy,Y.npy");
+  }
+
+  void queues() {
+    std::int64_t late = 0;
+    for (const IdleInterval& each : found_.idle)
+      late += each.cause == Cause::queued && each.overran;
+    find(slept(Cause::queued),
+         "slept while ready tasks sat in another worker's queue" + culprit({Cause::queued}) +
+             (late > 0 ? ", which ran longer than predicted" : ""),
+         "One queue for all does not guess durations.",
+         facts_.scheduler == "eager" ? "--scheduler lws" : "--scheduler eager");
+  }
+
+  void transfers() {
+    find(slept(Cause::transfer), "waited for data on its way between memories",
+         "Give the group that waits a share that pays for its copies.", "--shares");
+  }
+
+  void runtime() {
+    Time overhead = slept(Cause::scheduling) + slept(Cause::submission);
+    for (const WorkerUse& use : found_.workers) overhead += use.overhead;
+    const double mean =
+        found_.tasks > 0 ? seconds(found_.work) / static_cast<double>(found_.tasks) : 0;
+    find(overhead,
+         "waited for the runtime to hand out tasks (a task lasts " + milliseconds(mean) +
+             " on average)",
+         "Fewer, larger tasks: gather more operators in a segment, or cut less.",
+         facts_.segments > 1
+             ? "--segments step"
+             : "--chunks " + std::to_string(std::max<std::int64_t>(
+                                 1, std::min<std::int64_t>(facts_.chunks / 2,
+                                                           static_cast<std::int64_t>(workers())))));
+  }
+
+  // Computing itself: what a faster kernel would bring.
+  void kernels() {
+    const auto costliest = std::ranges::max_element(found_.kinds, {}, &KindUse::busy);
+    if (costliest == found_.kinds.end()) return;
+    std::map<std::string, Time> by_phase;
+    for (const KindUse& use : found_.kinds)
+      by_phase[main_phase(record_.kinds[static_cast<std::size_t>(use.kind)])] += use.busy;
+    const auto heaviest =
+        std::ranges::max_element(by_phase, {}, &std::pair<const std::string, Time>::second);
+    const double share = wall_of(heaviest->second) / wall();
+    findings_.push_back(
+        {"Tasks of phase " + heaviest->first + " keep workers busy for " + percent(share) +
+             " of the time; '" + label(record_.kinds[static_cast<std::size_t>(costliest->kind)]) +
+             "' is the costliest.",
+         "Kernels a tenth faster would gain a tenth of that; operators inside tasks show where.",
+         "--trace ops", wall_of(heaviest->second) / 10, share / 10});
+  }
+
+  const Record& record_;
+  const Analysis& found_;
+  PlanFacts facts_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+PlanFacts plan_facts(const Record& record) {
+  PlanFacts facts;
+  const auto json = [&](const char* key) {
+    const auto found = record.metadata.find(key);
+    return found == record.metadata.end()
+               ? Json()
+               : Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  };
+  facts.workers = static_cast<std::int64_t>(record.workers.size());
+  for (const TaskKind& kind : record.kinds) {
+    if (kind.job != "train") continue;
+    facts.chunks = std::max<std::int64_t>(facts.chunks, kind.chunk + 1);
+    facts.segments = std::max<std::int64_t>(facts.segments, kind.segment + 1);
+  }
+  const Json plan = json("plan"), recipe = json("recipe");
+  const auto text = [](const Json& from, const char* key) -> std::string {
+    return from.is_object() && from.contains(key) && from[key].is_string()
+               ? from[key].get<std::string>()
+               : "";
+  };
+  facts.scheduler = text(plan, "scheduler");
+  facts.reduction = text(plan, "reduction");
+  if (recipe.is_object() && recipe.contains("batch") && recipe["batch"].is_number_integer())
+    facts.batch = recipe["batch"].get<std::int64_t>();
+  return facts;
+}
+
+std::vector<Finding> diagnose(const Record& record, const Analysis& found, std::size_t most) {
+  return Doctor(record, found).run(most);
+}
+
+}  // namespace regatta::trace

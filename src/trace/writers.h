@@ -1,0 +1,21 @@
+// A record for other people's viewers.
+#pragma once
+
+#include <ostream>
+
+#include "trace/trace.h"
+
+namespace regatta::trace {
+
+// JSON for Perfetto and chrome://tracing: a track per worker, operators inside tasks, arrows from a
+// task to those that waited for it, counters.
+void write_perfetto(std::ostream& out, const Record& record);
+
+// Paje for ViTE and pajeng: a container per node, group and worker; states named as StarPU names
+// them: executing by phase, Overhead, Scheduling, Sleeping, Idle.
+void write_paje(std::ostream& out, const Record& record);
+
+// A line per task, with a header.
+void write_csv(std::ostream& out, const Record& record);
+
+}  // namespace regatta::trace
