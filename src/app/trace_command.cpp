@@ -235,9 +235,7 @@ int run_trace(std::span<const char* const> arguments) {
       ->type_name("FILE");
   app.add_option("--out", out, "what to write with --to or --import")->type_name("FILE");
   add_json_flag(app, json_file);
-  app.footer(
-      "Example:\n  regatta train --model tiny --data mnist --trace --out run\n"
-      "  regatta trace run --window 15:20 --to perfetto");
+  app.footer("Example:\n  regatta trace runs/tiny --window 15:20 --to perfetto");
   if (!parse(app, arguments)) return 0;
   if (json_file) require_writable(*json_file);
 
@@ -278,9 +276,7 @@ int run_doctor(std::span<const char* const> arguments) {
   app.add_option("run", run, "run folder or trace.sqlite")->type_name("RUN")->required();
   app.add_option("--window", window, "only the steps A to B")->type_name("A:B");
   add_json_flag(app, json_file);
-  app.footer(
-      "Example:\n  regatta train --model tiny --data mnist --trace --out run\n"
-      "  regatta doctor run");
+  app.footer("Example:\n  regatta doctor runs/tiny");
   if (!parse(app, arguments)) return 0;
   if (json_file) require_writable(*json_file);
 

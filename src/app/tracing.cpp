@@ -59,8 +59,7 @@ Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& exec
     : file_(folder / trace::store_name), executor_(executor) {
   if (!flags.trace && !flags.steps) return;
   const std::string depth = flags.trace.value_or("tasks");
-  // Without a value CLI11 says "true".
-  if (depth != "ops" && depth != "tasks" && depth != "true")
+  if (depth != "ops" && depth != "tasks" && !depth.empty())
     throw InputError("--trace " + depth + ": use --trace or --trace ops");
   const StepRange range = flags.steps ? parse_steps("--trace-steps", *flags.steps)
                                       : default_steps(steps_done, last_step);

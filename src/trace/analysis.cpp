@@ -27,6 +27,12 @@ Role role_of(const TaskKind& kind) {
   return Role::compute;
 }
 
+// Whether the task that a reason names held the worker up. Otherwise it is the one that was
+// waiting.
+bool in_the_way(Cause cause) {
+  return cause != Cause::transfer && cause != Cause::submission && cause != Cause::scheduling;
+}
+
 // A stretch of time with a reason, before it is known which worker slept then.
 struct Reason {
   Time start = 0, end = 0;
@@ -285,7 +291,7 @@ class Explainer {
     use.idle += length;
     use.causes[static_cast<std::size_t>(reason.cause)] += length;
     found_.causes[static_cast<std::size_t>(reason.cause)] += length;
-    if (reason.task >= 0) kind_use(task(reason.task)).blamed += length;
+    if (reason.task >= 0 && in_the_way(reason.cause)) kind_use(task(reason.task)).blamed += length;
     if (!found_.idle.empty()) {
       IdleInterval& before = found_.idle.back();
       if (before.worker == worker && before.end == reason.start && before.cause == reason.cause &&

@@ -33,7 +33,7 @@ struct IdleInterval {
   std::int32_t worker = 0;
   Time start = 0, end = 0;
   Cause cause = Cause::dependency;
-  std::int64_t task = -1;  // the task to blame: waited for, or in the way; -1: none
+  std::int64_t task = -1;  // waited for, or in the way; the one that came late; -1: none
   bool overran = false;    // that task ran longer than predicted
 };
 

@@ -35,6 +35,7 @@ class Doctor {
     loading();
     queues();
     transfers();
+    submissions();
     runtime();
     kernels();
     std::ranges::stable_sort(findings_, std::greater{}, &Finding::gain_s);
@@ -127,8 +128,17 @@ class Doctor {
          "Give the group that waits a share that pays for its copies.", "--shares");
   }
 
+  void submissions() {
+    const auto count = static_cast<std::int64_t>(workers());
+    find(slept(Cause::submission), "waited for tasks to be submitted",
+         count > 1 ? "The thread that submits needs time too: leave a CPU to it."
+                   : "Steps with more work need fewer submissions.",
+         count > 1 ? "--workers " + std::to_string(count - 1)
+                   : "--batch " + std::to_string(std::max<std::int64_t>(2, 2 * facts_.batch)));
+  }
+
   void runtime() {
-    Time overhead = slept(Cause::scheduling) + slept(Cause::submission);
+    Time overhead = slept(Cause::scheduling);
     for (const WorkerUse& use : found_.workers) overhead += use.overhead;
     const double mean =
         found_.tasks > 0 ? seconds(found_.work) / static_cast<double>(found_.tasks) : 0;

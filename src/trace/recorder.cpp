@@ -62,45 +62,57 @@ std::int64_t Recorder::first_id(std::size_t tasks) {
 }
 
 void Recorder::take(Piece piece) {
-  gathered_rows_ += piece.tasks.size() + piece.dependencies.size() + piece.operators.size();
-  gathered_.push_back(std::move(piece));
-  if (gathered_rows_ < rows_kept) return;
+  gathered_.rows += piece.tasks.size() + piece.dependencies.size() + piece.operators.size();
+  gathered_.pieces.push_back(std::move(piece));
+  hand_over_if_large();
+}
+void Recorder::take(const Mark& mark) {
+  ++gathered_.rows;
+  gathered_.marks.push_back(mark);
+  hand_over_if_large();
+}
+void Recorder::take(const Counter& counter) {
+  ++gathered_.rows;
+  gathered_.counters.push_back(counter);
+  hand_over_if_large();
+}
+void Recorder::take(const Link& link) { links_.push_back(link); }
+
+void Recorder::hand_over_if_large() {
+  if (gathered_.rows < rows_kept) return;
   std::unique_lock lock(mutex_);
   // A disk that cannot keep up slows the run down; memory stays bounded.
-  changed_.wait(lock, [&] { return handed_.empty() || error_; });
+  changed_.wait(lock, [&] { return handed_.rows == 0 || error_; });
   if (error_) std::rethrow_exception(error_);
   handed_ = std::exchange(gathered_, {});
-  gathered_rows_ = 0;
   changed_.notify_all();
 }
-
-void Recorder::take(const Mark& mark) { marks_.push_back(mark); }
-void Recorder::take(const Link& link) { links_.push_back(link); }
-void Recorder::take(const Counter& counter) { counters_.push_back(counter); }
 
 void Recorder::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return closing_ || !handed_.empty(); });
-    if (handed_.empty()) return;
+    changed_.wait(lock, [&] { return closing_ || handed_.rows > 0; });
+    if (handed_.rows == 0) return;
     try {
       write(handed_);
     } catch (...) {
       error_ = std::current_exception();
     }
-    handed_.clear();
+    handed_ = {};
     changed_.notify_all();
     if (error_) return;
   }
 }
 
-void Recorder::write(std::vector<Piece>& pieces) {
-  for (Piece& piece : pieces) {
+void Recorder::write(Batch& batch) {
+  for (Piece& piece : batch.pieces) {
     fill_ready(piece);
     writer_.add(std::span<const Dependency>(piece.dependencies));
     writer_.add(std::span<const Operator>(piece.operators));
     writer_.add(std::span<const Task>(piece.tasks));
   }
+  for (const Mark& mark : batch.marks) writer_.add(mark);
+  for (const Counter& counter : batch.counters) writer_.add(counter);
 }
 
 void Recorder::fill_ready(Piece& piece) {
@@ -124,16 +136,14 @@ void Recorder::fill_ready(Piece& piece) {
 void Recorder::finish() {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return handed_.empty() || error_; });
+    changed_.wait(lock, [&] { return handed_.rows == 0 || error_; });
     closing_ = true;
   }
   changed_.notify_all();
   thread_.join();
   if (error_) std::rethrow_exception(error_);
   write(gathered_);
-  for (const Mark& mark : marks_) writer_.add(mark);
   for (const Link& link : links_) writer_.add(link);
-  for (const Counter& counter : counters_) writer_.add(counter);
   const std::int64_t last = std::min(options_.last_step, latest_step_);
   if (last >= options_.first_step) {
     writer_.metadata(first_step_key, std::to_string(options_.first_step));

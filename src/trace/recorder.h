@@ -66,8 +66,16 @@ class Recorder {
   void finish();
 
  private:
+  struct Batch {
+    std::vector<Piece> pieces;
+    std::vector<Mark> marks;
+    std::vector<Counter> counters;
+    std::size_t rows = 0;
+  };
+
   void work();
-  void write(std::vector<Piece>& pieces);
+  void write(Batch& batch);
+  void hand_over_if_large();
   void fill_ready(Piece& piece);
 
   RecorderOptions options_;
@@ -76,11 +84,8 @@ class Recorder {
   std::int64_t next_id_ = 0, latest_step_ = 0;
   std::int32_t workers_ = 0, kinds_ = 0;
   std::map<std::tuple<std::string, std::string, std::string>, std::int32_t> operator_kinds_;
-  std::vector<Mark> marks_;
   std::vector<Link> links_;
-  std::vector<Counter> counters_;
-  std::vector<Piece> gathered_;
-  std::size_t gathered_rows_ = 0;
+  Batch gathered_;
 
   // Ends of the latest tasks, for ready times.
   std::deque<Time> ends_;
@@ -88,8 +93,8 @@ class Recorder {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Piece> handed_;  // to the writing thread
-  bool writing_ = false, closing_ = false;
+  Batch handed_;  // to the writing thread; nothing in it: it may have more
+  bool closing_ = false;
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -21,6 +21,7 @@ class StoreWriter::Impl {
     database_->run(record_tables);
     database_->run(analysis_tables);
     database_->run(views);
+    // One transaction: SQLite keeps a few megabytes of it in memory and the rest in the file.
     database_->run("BEGIN");
     metadata_.emplace(*database_, "INSERT OR REPLACE INTO metadata VALUES (?, ?)");
     workers_.emplace(*database_, "INSERT INTO workers VALUES (?, ?, ?, ?, ?)");
@@ -77,9 +78,6 @@ class StoreWriter::Impl {
     counters_->bind(each.name).bind(each.unit).bind(each.source).bind(each.step).bind(each.time);
     counters_->bind(each.value).done();
   }
-  // What was added so far reaches the file: memory stays bounded.
-  void flush() { database_->run("COMMIT; BEGIN"); }
-
   void finish() {
     database_->run("COMMIT");
     close();
@@ -119,7 +117,6 @@ void StoreWriter::add(const TaskKind& kind) { impl_->add(kind); }
 void StoreWriter::add(const OperatorKind& kind) { impl_->add(kind); }
 void StoreWriter::add(std::span<const Task> tasks) {
   for (const Task& task : tasks) impl_->add(task);
-  impl_->flush();
 }
 void StoreWriter::add(std::span<const Dependency> dependencies) {
   for (const Dependency& each : dependencies) impl_->add(each);

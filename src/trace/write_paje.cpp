@@ -136,9 +136,13 @@ const std::map<std::string, const char*> colours{
 
 class PajeWriter {
  public:
-  PajeWriter(std::ostream& out, const Record& record)
-      : out_(out), record_(record), index_(record), window_{0, 0} {
-    for (const Task& task : record.tasks) window_.end = std::max(window_.end, task.end);
+  PajeWriter(std::ostream& out, const Record& record) : out_(out), record_(record), index_(record) {
+    if (!record.tasks.empty()) window_.start = record.tasks.front().start;
+    for (const Task& task : record.tasks) {
+      window_.start = std::min(window_.start, task.start);
+      window_.end = std::max(window_.end, task.end);
+    }
+    for (const Mark& mark : record.marks) window_.start = std::min(window_.start, mark.time);
     for (const Mark& mark : record.marks) window_.end = std::max(window_.end, mark.time);
     for (const Counter& each : record.counters) window_.end = std::max(window_.end, each.time);
   }
@@ -166,7 +170,8 @@ class PajeWriter {
   }
   template <class... Fields>
   void at(Time time, Event event, const Fields&... fields) {
-    events_.emplace_back(time, line(event, date(time), fields...));
+    // Viewers begin at 0.
+    events_.emplace_back(time, line(event, date(time - window_.start), fields...));
   }
   static std::string worker(std::int64_t number) { return "w" + std::to_string(number); }
 
@@ -207,21 +212,21 @@ class PajeWriter {
   }
 
   void containers() {
-    const std::string zero = date(0);
-    out_ << line(create_container, zero, "p", "P", "0", "\"regatta\"") << '\n';
+    const std::string begin = date(0);
+    out_ << line(create_container, begin, "p", "P", "0", "\"regatta\"") << '\n';
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
       const Worker& each = record_.workers[w];
       const auto [node, new_node] =
           nodes_.try_emplace(each.node, "n" + std::to_string(nodes_.size()));
       if (new_node)
-        out_ << line(create_container, zero, node->second, "N", "p", quoted(each.node)) << '\n';
+        out_ << line(create_container, begin, node->second, "N", "p", quoted(each.node)) << '\n';
       const auto [group, new_group] =
           groups_.try_emplace({each.node, each.group}, "g" + std::to_string(groups_.size()));
       if (new_group)
-        out_ << line(create_container, zero, group->second, "G", node->second, quoted(each.group))
+        out_ << line(create_container, begin, group->second, "G", node->second, quoted(each.group))
              << '\n';
-      out_ << line(create_container, zero, worker(static_cast<std::int64_t>(w)), "W", group->second,
-                   quoted(each.name))
+      out_ << line(create_container, begin, worker(static_cast<std::int64_t>(w)), "W",
+                   group->second, quoted(each.name))
            << '\n';
     }
   }
@@ -233,7 +238,7 @@ class PajeWriter {
 
   void states() {
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
-      Time free = 0;
+      Time free = window_.start;
       for (const std::int64_t position : index_.of_worker(w)) {
         const Task& task = record_.tasks[static_cast<std::size_t>(position)];
         if (task.start > free) wait(w, free, task);
@@ -251,7 +256,7 @@ class PajeWriter {
     const Time ready =
         task.ready == unknown ? task.start : std::clamp(task.ready, free, task.start);
     const Time fetch = std::clamp(task.start - task.acquire, ready, task.start);
-    if (ready > free) state(free, w, free == 0 ? "Idle" : "Sleeping", "");
+    if (ready > free) state(free, w, free == window_.start ? "Idle" : "Sleeping", "");
     if (fetch > ready) state(ready, w, ready > free ? "Scheduling" : "Overhead", name);
     if (task.start > fetch) state(fetch, w, "Fetching Input", name);
   }
@@ -281,7 +286,7 @@ class PajeWriter {
   }
 
   void close() {
-    const std::string end = date(window_.end);
+    const std::string end = date(window_.end - window_.start);
     for (std::size_t w = 0; w < record_.workers.size(); ++w)
       out_ << line(destroy_container, end, "W", worker(static_cast<std::int64_t>(w))) << '\n';
     for (const auto& [key, alias] : groups_)
