@@ -3,7 +3,6 @@
 // again what forward drew; nothing is kept in between.
 #include "ops/dropout.h"
 
-#include <algorithm>
 #include <string>
 
 #include "ops/elementwise.h"
@@ -62,16 +61,6 @@ DropoutDraw dropout_draw(const Node& node) {
   return {.stream = stream_of("dropout " + node.name),
           .probability = static_cast<float>(probability),
           .scale = static_cast<float>(1 / (1 - probability))};
-}
-
-Graph with_dropout(const Graph& graph, double probability) {
-  GraphBuilder builder(graph.name());
-  for (const Node& node : graph.nodes()) {
-    Attributes attributes = node.attributes;
-    if (node.op == &dropout_op) attributes.set("probability", probability);
-    builder.add(*node.op, node.name, node.inputs, std::move(attributes));
-  }
-  return std::move(builder).finish();
 }
 
 const OpDef dropout_op{

@@ -30,7 +30,4 @@ REGATTA_HOST_DEVICE constexpr bool dropout_keeps(std::uint64_t key, std::uint64_
   return keyed_uniform(key, index) >= probability;
 }
 
-// The same network with every dropout's probability replaced.
-Graph with_dropout(const Graph& graph, double probability);
-
 }  // namespace regatta

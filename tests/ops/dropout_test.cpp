@@ -1,10 +1,7 @@
-#include "ops/dropout.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "ops/builder.h"
 #include "ops/op_harness.h"
 #include "ops/ops.h"
 
@@ -48,20 +45,6 @@ TEST(Dropout, IsTheIdentityInEvaluation) {
   OpHarness dropout(dropout_op, {}, {Shape{9}}, 3);
   dropout.training = false;
   EXPECT_EQ(dropout.forward(), dropout.inputs[0]);
-}
-
-TEST(Dropout, AllProbabilitiesOfANetworkCanBeReplaced) {
-  NetBuilder net("net", {1, 4, 4});
-  NodeId x = net.dense("a", net.dropout(net.input(), 0.1), 8);
-  x = net.dense("b", net.dropout("second", x), 3);
-  const Graph graph = with_dropout(std::move(net).finish(x), 0.75);
-  std::vector<std::string> names;
-  for (const Node& node : graph.nodes())
-    if (node.op == &dropout_op) {
-      EXPECT_EQ(node.attributes.real("probability", 0), 0.75);
-      names.push_back(node.name);
-    }
-  EXPECT_EQ(names, (std::vector<std::string>{"dropout1", "second"}));
 }
 
 TEST(Dropout, RefusesWhatCannotBe) {
