@@ -3,8 +3,9 @@
 
 JOBS ?= $(shell nproc)
 WERROR ?= OFF
+KILLS ?= 200
 
-.PHONY: help setup build demo test bench lint format parity asan clean
+.PHONY: help setup build demo test bench lint format parity asan torture fuzz clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,6 +42,13 @@ asan: setup      ## all tests under the address and undefined-behaviour sanitize
 	@cmake --preset asan --log-level=WARNING >/dev/null
 	@cmake --build build-asan -j $(JOBS)
 	@cd build-asan && ctest --output-on-failure -j 2
+
+torture: build   ## kill -9 a training run KILLS times (200), each time taken up again
+	@REGATTA_TORTURE=$(KILLS) STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1 \
+	  STARPU_HOME=$(CURDIR)/build/starpu-home build/regatta_tests --gtest_filter='Torture.*'
+
+fuzz: setup      ## feed every reader of files nonsense, FUZZ_SECONDS (60) each
+	@scripts/fuzz
 
 clean:           ## remove everything that was built here
 	@rm -rf build build-*

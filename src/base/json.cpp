@@ -2,11 +2,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_depth.h"
 
 namespace regatta {
 
 Json read_json(const std::filesystem::path& path) {
   const std::string text = read_file(path);
+  if (nests_too_deep(text))
+    throw InputError("'" + path.string() + "' is not usable JSON: it is nested too deep");
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/json_depth.h"
 #include "data/file_reader.h"
 #include "data/tensor_bytes.h"
 
@@ -77,6 +78,7 @@ class HeaderReader {
         twice = value.get<std::string>();
       return true;
     };
+    if (nests_too_deep(text)) fail("its header is nested too deep");
     Json header;
     try {
       header = Json::parse(text, watch);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_depth.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 
@@ -23,6 +24,20 @@ TEST(Json, NamesTheFileAndByteWhereItBreaksOff) {
   const auto path = folder.file("broken.json", R"({"a": 1, )");
   EXPECT_THAT(error_text([&] { read_json(path); }),
               AllOf(HasSubstr(path.string()), HasSubstr("at byte 10")));
+}
+
+TEST(Json, RefusesWhatIsNestedTooDeep) {
+  const TemporaryFolder folder;
+  const std::string deep(100'000, '[');
+  const auto path = folder.file("deep.json", deep + std::string(deep.size(), ']'));
+  EXPECT_THAT(error_text([&] { read_json(path); }),
+              AllOf(HasSubstr(path.string()), HasSubstr("nested too deep")));
+}
+
+TEST(Json, BracketsInTextAreNoNesting) {
+  EXPECT_FALSE(nests_too_deep('"' + std::string(1000, '[') + '"'));
+  EXPECT_FALSE(nests_too_deep(R"({"a\"": ")" + std::string(1000, '{') + "\"}"));
+  EXPECT_TRUE(nests_too_deep(R"({"a\\": )" + std::string(1000, '{')));
 }
 
 TEST(Json, NamesAMissingFile) {

@@ -106,6 +106,13 @@ TEST(Safetensors, AHeaderThatIsNoObjectIsRefused) {
   EXPECT_THAT(complaint_about(R"({"__metadata__":{"epoch":3}})", 0), HasSubstr("is not text"));
 }
 
+TEST(Safetensors, AHeaderThatIsNestedTooDeepIsRefused) {
+  const std::string deep = std::string(50'000, '[') + std::string(50'000, ']');
+  EXPECT_THAT(
+      complaint_about(R"({"a":{"dtype":"F32","shape":)" + deep + R"(,"data_offsets":[0,4]}})", 4),
+      HasSubstr("nested too deep"));
+}
+
 TEST(Safetensors, OffsetsOutsideTheFileAreRefused) {
   EXPECT_THAT(complaint_about(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4),
               HasSubstr("tensor 'a' at 0..8 is not within 4 data bytes"));

@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cmath>
-#include <csignal>
 #include <set>
 
 #include "base/files.h"
 #include "support/error_text.h"
+#include "support/file_size_limit.h"
 #include "support/small_run.h"
 #include "support/temporary_folder.h"
 #include "train/weights.h"
@@ -168,26 +167,6 @@ TEST_F(Checkpoint, WeightsThatAreNoNumbersAreNotKept) {
               HasSubstr("after step 2, 'conv.weight' holds a value that is no longer a number"));
   EXPECT_EQ(names_in(run.path() / "checkpoints"), std::set<std::string>{"step-1"});
 }
-
-// As on a full disk: no file may grow beyond `bytes`.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST_F(Checkpoint, AFullDiskLeavesTheOneBeforeAndNothingHalfWritten) {
   save_checkpoint(run.path(), executor, {.step = 1}, 1);

@@ -1,24 +1,19 @@
 // A run that is stopped and resumed ends with the bits of one that was not.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "support/program_process.h"
 #include "support/program_run.h"
 #include "support/small_run.h"
 #include "support/temporary_folder.h"
 #include "train/checkpoint.h"
 #include "train/weights.h"
-
-extern char** environ;
 
 namespace regatta {
 namespace {
@@ -137,38 +132,16 @@ TEST_F(Resume, AfterAStopDuringAnEpochsTest) {
   EXPECT_EQ(resumed.states.back().seen, 0);
 }
 
-// The program in a process of its own, so that it can be interrupted.
-pid_t start(Arguments arguments, const fs::path& err) {
-  arguments.insert(arguments.begin(), REGATTA_PROGRAM);
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&actions, stream, err.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                     0644);
-  pid_t process = -1;
-  const int code =
-      ::posix_spawn(&process, REGATTA_PROGRAM, &actions, nullptr, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  return code == 0 ? process : -1;
-}
-
 TEST_F(Resume, AfterCtrlC) {
   const Arguments train{"train",   "--model", "tiny",   "--data", "synth:1x12x12/3@800",
                         "--batch", "8",       "--test", "none",   "--deterministic"};
-  const pid_t process = start(train + Arguments{"--epochs", "100000", "--out", at("stopped")},
-                              folder.path() / "said");
-  ASSERT_GT(process, 0);
+  ProgramProcess process(train + Arguments{"--epochs", "100000", "--out", at("stopped")},
+                         folder.path() / "said");
   using namespace std::chrono_literals;
   for (int i = 0; i < 6000 && !fs::exists(folder.path() / "stopped" / "checkpoints"); ++i)
     std::this_thread::sleep_for(5ms);
-  ::kill(process, SIGINT);
-  int status = 0;
-  ASSERT_EQ(::waitpid(process, &status, 0), process);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait(), 128 + SIGINT);
   EXPECT_THAT(read_file(folder.path() / "said"),
               testing::HasSubstr("go on with: regatta train --resume " + at("stopped")));
 

@@ -7,8 +7,10 @@
 
 #include "base/files.h"
 #include "support/error_text.h"
+#include "support/file_size_limit.h"
 #include "support/small_run.h"
 #include "support/temporary_folder.h"
+#include "train/checkpoint.h"
 #include "train/weights.h"
 
 namespace regatta {
@@ -126,6 +128,76 @@ TEST_F(Metrics, OfStepsThatComeAgainAreDropped) {
   EXPECT_EQ(steps_written(), (std::vector<std::int64_t>{1, 2, 3, 4, 5}));
   for (const Json& line : lines_of(folder.path() / "metrics.jsonl"))
     EXPECT_NE(line.value("loss", 0.0), 9.0);
+}
+
+TEST_F(Metrics, AreWrittenLateRatherThanLostWhenTheDiskIsFull) {
+  LineFile lines(folder.path() / "lines");
+  lines.add("first");
+  {
+    const FileSizeLimit full(3);
+    lines.add("second");
+    EXPECT_THAT(error_text([&] { lines.sync(); }),
+                HasSubstr("cannot write '" + (folder.path() / "lines").string() + "'"));
+  }
+  lines.add("third");
+  lines.sync();
+  EXPECT_EQ(read_file(folder.path() / "lines"), "first\nsecond\nthird\n");
+}
+
+TEST_F(Metrics, AFullDiskEndsTheRunAtItsNextRestAndNamesTheCheckpointBefore) {
+  train_to(0, 3);
+  RunFolder run(folder.path(), executor, {.step = 3});
+  run.on_step({.step = 4, .loss = 1, .samples = 4, .correct = 1, .duration = Seconds(1)});
+  const std::string said = [&] {
+    const FileSizeLimit full(10);
+    return error_text([&] { run.on_rest({.step = 4}); });
+  }();
+  EXPECT_THAT(said, AllOf(HasSubstr("cannot write '"), HasSubstr("checkpoints/step-3, go on"),
+                          HasSubstr("regatta train --resume " + folder.path().string())));
+}
+
+TEST_F(Metrics, AFolderThatVanishedIsNamed) {
+  const fs::path gone = folder.path() / "gone";
+  fs::create_directory(gone);
+  RunFolder run(gone, executor, {});
+  fs::remove_all(gone);
+  run.on_step({.step = 1, .loss = 1, .samples = 4, .correct = 1, .duration = Seconds(1)});
+  EXPECT_THAT(error_text([&] { run.on_rest({.step = 1}); }),
+              AllOf(HasSubstr("cannot create '" + gone.string()), HasSubstr("no checkpoint yet")));
+}
+
+TEST_F(Metrics, SavesAsOftenAsAskedAndKnowsTheBest) {
+  RunFolder run(folder.path(), executor, {}, CheckpointPolicy::parse("2", 1));
+  EXPECT_FALSE(run.wants_rest(1));
+  EXPECT_TRUE(run.wants_rest(2));
+  EpochRecord epoch;
+  for (const double accuracy : {0.5, 0.75, 0.25}) {
+    epoch.epoch += 1;
+    epoch.test_accuracy = accuracy;
+    epoch.test_loss = 1;
+    run.on_epoch(epoch);
+    run.on_rest({.step = epoch.epoch});
+  }
+  EXPECT_EQ(best_score(folder.path())->test_accuracy, 0.75);
+  EXPECT_EQ(read_json(best_checkpoint(folder.path()) / "state.json").at("step"), 2);
+  EXPECT_EQ(latest_checkpoint(folder.path()).filename(), "step-3");
+}
+
+TEST(RunLock, IsHeldByOneAtATime) {
+  const TemporaryFolder folder;
+  {
+    const RunLock lock(folder.path());
+    EXPECT_THAT(error_text([&] { RunLock again(folder.path()); }),
+                HasSubstr("is being trained by another process"));
+  }
+  const RunLock free(folder.path());
+}
+
+TEST(NewRunFolder, TakesOneThatHoldsOnlyWhatACrashLeft) {
+  const TemporaryFolder folder;
+  folder.file("run.json.part-12", "{");
+  NewRunFolder run(folder.path());
+  run.keep();
 }
 
 TEST(NewRunFolder, RefusesAFolderThatHoldsSomething) {

@@ -1,0 +1,7 @@
+#include "data/npy.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto file = regatta::fuzz::as_file(data, size);
+  return regatta::fuzz::may_refuse([&] { regatta::read_npy(file); });
+}

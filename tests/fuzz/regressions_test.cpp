@@ -1,0 +1,55 @@
+// Inputs that once broke a reader, found by fuzzing or by hand. tests/fuzz/cases/NAME/ holds those
+// of fuzz/NAME_fuzz.cpp. Each is read or refused, and nothing worse; under "make asan" that says
+// most.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "data/idx.h"
+#include "data/npy.h"
+#include "data/safetensors.h"
+#include "train/job.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path cases = fs::path(REGATTA_SOURCE_DIR) / "tests" / "fuzz" / "cases";
+
+const std::map<std::string, std::function<void(const fs::path&)>> readers{
+    {"idx", [](const fs::path& file) { read_idx(file); }},
+    {"npy", [](const fs::path& file) { read_npy(file); }},
+    {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
+    {"safetensors", [](const fs::path& file) { read_safetensors(file); }},
+};
+
+TEST(FuzzRegressions, AreReadOrRefused) {
+  for (const auto& [name, read] : readers) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(cases / name, none)) {
+      SCOPED_TRACE(entry.path());
+      try {
+        read(entry.path());
+      } catch (const InputError&) {
+      }
+    }
+  }
+}
+
+TEST(FuzzRegressions, EveryFuzzerHasAReaderHere) {
+  std::set<std::string> fuzzers, known;
+  for (const auto& entry : fs::directory_iterator(fs::path(REGATTA_SOURCE_DIR) / "fuzz"))
+    if (const std::string name = entry.path().filename(); name.ends_with("_fuzz.cpp"))
+      fuzzers.insert(name.substr(0, name.size() - std::string("_fuzz.cpp").size()));
+  for (const auto& [name, read] : readers) known.insert(name);
+  EXPECT_EQ(fuzzers, known);
+}
+
+}  // namespace
+}  // namespace regatta

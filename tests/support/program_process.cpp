@@ -1,0 +1,55 @@
+#include "support/program_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+extern char** environ;
+
+namespace regatta {
+
+ProgramProcess::ProgramProcess(std::vector<std::string> arguments,
+                               const std::filesystem::path& said) {
+  arguments.insert(arguments.begin(), REGATTA_PROGRAM);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&actions, stream, said.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
+  const int code =
+      ::posix_spawn(&process_, REGATTA_PROGRAM, &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (code != 0) throw std::runtime_error("cannot start " REGATTA_PROGRAM);
+}
+
+ProgramProcess::~ProgramProcess() {
+  if (!status_) signal(SIGKILL);
+  collect(0);
+}
+
+void ProgramProcess::signal(int number) const { ::kill(process_, number); }
+
+int ProgramProcess::wait() {
+  collect(0);
+  return status_.value();
+}
+
+bool ProgramProcess::ended() {
+  collect(WNOHANG);
+  return status_.has_value();
+}
+
+void ProgramProcess::collect(int options) {
+  int status = 0;
+  if (!status_ && ::waitpid(process_, &status, options) == process_)
+    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+}  // namespace regatta
