@@ -19,8 +19,10 @@ target_compile_definitions(regatta_fuzzed PUBLIC REGATTA_VERSION="${PROJECT_VERS
 find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
-target_link_libraries(regatta_fuzzed PUBLIC OpenSSL::Crypto ZLIB::ZLIB Threads::Threads
-  ${CMAKE_DL_LIBS})
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+target_link_libraries(regatta_fuzzed PUBLIC OpenSSL::Crypto ZLIB::ZLIB JPEG::JPEG PNG::PNG
+  Threads::Threads ${CMAKE_DL_LIBS})
 
 file(GLOB fuzz_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} fuzz/*_fuzz.cpp)
 foreach(source IN LISTS fuzz_sources)

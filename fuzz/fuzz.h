@@ -9,12 +9,16 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
 
 namespace regatta::fuzz {
+
+inline std::span<const std::byte> as_bytes(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const std::byte*>(data), size};
+}
 
 // A file in memory with these bytes, for readers that want a path. There is one, used again.
 inline std::filesystem::path as_file(const std::uint8_t* data, std::size_t size) {
@@ -22,10 +26,6 @@ inline std::filesystem::path as_file(const std::uint8_t* data, std::size_t size)
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size))
     std::abort();
   return "/proc/self/fd/" + std::to_string(file);
-}
-
-inline std::string_view as_text(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
 }
 
 // Calls `read`, which may refuse; what libFuzzer wants to be told.

@@ -2,6 +2,6 @@
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto file = regatta::fuzz::as_file(data, size);
-  return regatta::fuzz::may_refuse([&] { regatta::read_idx(file); });
+  using namespace regatta;
+  return fuzz::may_refuse([&] { parse_idx(fuzz::as_bytes(data, size), "fuzz"); });
 }

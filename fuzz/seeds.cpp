@@ -1,13 +1,20 @@
 // Small good files, a folder for each fuzzer to start from: fuzz_seeds FOLDER
+// clang-format off
+#include <cstdio>  // jpeglib.h leans on it
+#include <jpeglib.h>
+// clang-format on
+#include <png.h>
 #include <zlib.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
 #include "data/idx.h"
 #include "data/npy.h"
 #include "data/safetensors.h"
+#include "data/shard_file.h"
+#include "data/tfrecord.h"
 #include "models/models.h"
 #include "plan/make_plan.h"
 
@@ -48,6 +55,85 @@ void safetensors_seeds(const fs::path& folder) {
   write_safetensors(folder / "metadata", file);
 }
 
+void cifar_seeds(const fs::path& folder) {
+  write_file(folder / "cifar10", std::string(1, '\x03') + std::string(3072, '\x40'));
+  write_file(folder / "cifar100", std::string("\x03\x04") + std::string(3072, '\x40'));
+}
+
+// Protocol buffers by hand: a field of bytes.
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+void tfrecord_seeds(const fs::path& folder) {
+  const std::string image = field(1, field(1, "image/encoded") + field(2, field(1, field(1, "x"))));
+  const std::string label =
+      field(1, field(1, "image/class/label") + field(2, field(3, field(1, "\x05"))));
+  const std::string example = field(1, image + label);
+  write_file(folder / "example", example);
+  write_file(folder / "records", tfrecord_of(example) + tfrecord_of("\x08\x01"));
+}
+
+std::string jpeg(int components, bool progressive) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &bytes, &size);
+  info.image_width = 20;
+  info.image_height = 12;
+  info.input_components = components;
+  info.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
+  jpeg_set_defaults(&info);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  std::string row(static_cast<std::size_t>(20 * components), '\0');
+  for (int y = 0; y < 12; ++y) {
+    for (std::size_t x = 0; x < row.size(); ++x) row[x] = static_cast<char>(x * 11 + y * 7);
+    auto* pointer = reinterpret_cast<unsigned char*>(row.data());
+    jpeg_write_scanlines(&info, &pointer, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string result(reinterpret_cast<const char*>(bytes), size);
+  jpeg_destroy_compress(&info);
+  std::free(bytes);
+  return result;
+}
+
+void write_png(const fs::path& path, png_uint_32 format) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = 9;
+  image.height = 7;
+  image.format = format;
+  const std::string pixels(PNG_IMAGE_SIZE(image), '\x31');
+  const std::string colours(1024, '\x52');
+  image.colormap_entries = format & PNG_FORMAT_FLAG_COLORMAP ? 256 : 0;
+  png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, colours.data());
+}
+
+void image_seeds(const fs::path& folder) {
+  for (const int components : {1, 3, 4}) {
+    const std::string name = "jpeg" + std::to_string(components);
+    write_file(folder / name, jpeg(components, false));
+    write_file(folder / (name + "-progressive"), jpeg(components, true));
+  }
+  write_png(folder / "png-grey", PNG_FORMAT_GRAY);
+  write_png(folder / "png-rgb", PNG_FORMAT_RGB);
+  write_png(folder / "png-rgba", PNG_FORMAT_RGBA);
+  write_png(folder / "png-16", PNG_FORMAT_LINEAR_RGB_ALPHA);
+  write_png(folder / "png-palette", PNG_FORMAT_RGB_COLORMAP);
+}
+
+void shard_seeds(const fs::path& folder) {
+  ShardHeader header;
+  header.channels = 1;
+  header.height = header.width = 2;
+  write_file(folder / "shard", shard_bytes(header, {{0, 1, 0}, {1, 2, 0}}, "abcdefgh"));
+}
+
 void run_json_seeds(const fs::path& folder) {
   Recipe recipe;
   recipe.model = "tiny";
@@ -76,6 +162,10 @@ int main(int count, char** arguments) {
   idx_seeds(folder_in(root, "idx"));
   npy_seeds(folder_in(root, "npy"));
   safetensors_seeds(folder_in(root, "safetensors"));
+  cifar_seeds(folder_in(root, "cifar"));
+  tfrecord_seeds(folder_in(root, "tfrecord"));
+  image_seeds(folder_in(root, "image"));
+  shard_seeds(folder_in(root, "shard"));
   run_json_seeds(folder_in(root, "run_json"));
   return 0;
 }

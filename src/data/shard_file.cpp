@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/crc32c.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "data/tensor_bytes.h"
 
 namespace regatta {
 namespace {
@@ -64,10 +66,14 @@ MappedShard::MappedShard(const std::filesystem::path& path) {
   if (std::memcmp(found.magic, ShardHeader::right_magic, sizeof found.magic) != 0)
     fail("it does not begin as one");
   if (found.header_crc != header_crc(found)) fail("its header is damaged");
-  // The checksum holds, so these are what was written; the file may still be cut off.
-  sample_bytes_ = std::size_t{found.channels} * found.height * found.width;
-  const std::size_t whole = shard_samples_offset(found.count) + found.count * sample_bytes_;
+  // The checksum holds, so these should be what was written; but the file may be cut off, and
+  // numbers that someone made up may not overflow what follows.
+  const std::int64_t extents[]{found.channels, found.height, found.width};
+  sample_bytes_ = tensor_bytes(extents, Dtype::u8).value_or(0);
   if (found.count == 0 || sample_bytes_ == 0) fail("there is nothing in it");
+  if (found.count > size_ / (sizeof(ShardEntry) + std::min(sample_bytes_, size_)))
+    fail("it claims " + std::to_string(found.count) + " samples, more than it can hold");
+  const std::size_t whole = shard_samples_offset(found.count) + found.count * sample_bytes_;
   if (size_ != whole)
     fail("it has " + std::to_string(size_) + " of " + std::to_string(whole) + " bytes");
   if (found.table_crc != crc32c({bytes_ + sizeof(ShardHeader), found.count * sizeof(ShardEntry)}))

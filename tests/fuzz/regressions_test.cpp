@@ -7,12 +7,18 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
+#include "data/cifar.h"
 #include "data/idx.h"
+#include "data/image.h"
 #include "data/npy.h"
 #include "data/safetensors.h"
+#include "data/shard_file.h"
+#include "data/tfrecord.h"
 #include "train/job.h"
 
 namespace regatta {
@@ -23,10 +29,30 @@ namespace fs = std::filesystem;
 const fs::path cases = fs::path(REGATTA_SOURCE_DIR) / "tests" / "fuzz" / "cases";
 
 const std::map<std::string, std::function<void(const fs::path&)>> readers{
+    {"cifar",
+     [](const fs::path& file) {
+       const std::string bytes = read_file(file);
+       CifarRecords records;
+       parse_cifar(std::as_bytes(std::span(bytes)), cifar10_form(), file, records);
+     }},
     {"idx", [](const fs::path& file) { read_idx(file); }},
+    {"image",
+     [](const fs::path& file) {
+       const std::string text = read_file(file);
+       const auto bytes = std::as_bytes(std::span(text));
+       image_header(bytes);
+       DecodedImage image;
+       decode_image(bytes, 3, 8, {}, image);
+     }},
     {"npy", [](const fs::path& file) { read_npy(file); }},
     {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
     {"safetensors", [](const fs::path& file) { read_safetensors(file); }},
+    {"shard", [](const fs::path& file) { MappedShard shard(file); }},
+    {"tfrecord",
+     [](const fs::path& file) {
+       const std::string bytes = read_file(file);
+       parse_image_example(std::as_bytes(std::span(bytes)));
+     }},
 };
 
 TEST(FuzzRegressions, AreReadOrRefused) {
