@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -37,6 +38,11 @@ std::vector<Json> metrics_of(const fs::path& run) {
   return lines;
 }
 
+Arguments words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 struct Tally {
   int kills = 0, runs = 0;
   int before_training = 0, within_a_checkpoint = 0;  // where kills struck
@@ -44,10 +50,13 @@ struct Tally {
 
 class Torture : public testing::Test {
  protected:
+  // A recipe with as much to remember as there is.
   Arguments start_of(const fs::path& run) const {
-    return {"train", "--model", "tiny",   "--data",  "synth:1x12x12/3@40",  "--batch",
-            "8",     "--seed",  "3",      "--steps", std::to_string(steps), "--deterministic",
-            "--out", run,       "--keep", "2",       "--checkpoint-every",  "1"};
+    return words(
+        "train --model tiny --data synth:1x12x12/3@40 --batch 4 --accumulate 2 --seed 3 "
+        "--optimizer adamw --ema 0.9 --schedule cosine --mixup 0.2 --lr 0.01 --deterministic "
+        "--keep 2 --checkpoint-every 1 --steps " +
+        std::to_string(steps) + " --out " + run.string());
   }
 
   int draw(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
@@ -71,13 +80,9 @@ class Torture : public testing::Test {
   // Starts the run or takes it up, and kills it at a random moment, unless it ends before.
   void run_and_kill(const fs::path& run) {
     const bool fresh = !fs::exists(run / "run.json");
-    const Arguments resume{"train",
-                           "--resume",
-                           run,
-                           "--checkpoint-every",
-                           std::to_string(draw(1, 3)),
-                           "--workers",
-                           std::to_string(draw(1, 2))};
+    const Arguments resume =
+        words("train --resume " + run.string() + " --checkpoint-every " +
+              std::to_string(draw(1, 3)) + " --workers " + std::to_string(draw(1, 2)));
     ProgramProcess process(fresh ? start_of(run) : resume, said);
     const auto end = Clock::now() + std::chrono::milliseconds(draw(0, patience));
     while (Clock::now() < end && !process.ended())
