@@ -383,6 +383,7 @@ int run_train(std::span<const char* const> arguments) {
   }
   const Json result = result_of(job, executor, console, folder);
   write_json_result(flags.json_file, result);
+  leave_report(folder);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
               result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",
