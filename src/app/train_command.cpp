@@ -23,7 +23,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
-  std::string devices = "cpu", layout = "nhwc", precision = "fp32";
+  std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "assumed";
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
@@ -98,6 +98,11 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--scheduler", flags.scheduler,
                  "StarPU scheduler (default: STARPU_SCHED, or eager)")
       ->type_name("NAME");
+  app.add_option("--perf-model", flags.perf_model,
+                 "what schedulers such as dmda are told of a task's time: assumed, or learned by\n"
+                 "StarPU: history, regression")
+      ->type_name("KIND")
+      ->capture_default_str();
   app.add_flag("--deterministic", job.plan.deterministic,
                "the same bits for any number of workers and any scheduler");
   app.add_option("--save-gradients", flags.save_gradients, "write the first step's gradients")
@@ -269,6 +274,7 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
     options.plan.scheduler = wanted;
   if (flags.scheduler) options.plan.scheduler = *flags.scheduler;
+  options.plan.perf_model = perf_model_named(flags.perf_model);
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
