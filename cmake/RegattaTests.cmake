@@ -41,6 +41,17 @@ if(test_sources)
     TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/test_environment.cmake)
 endif()
 
+# Reports are opened in a real browser, where there is one.
+find_program(REGATTA_CHROMIUM chromium)
+mark_as_advanced(REGATTA_CHROMIUM)
+if(REGATTA_PAGE AND REGATTA_CHROMIUM AND TARGET regatta_tests AND NOT REGATTA_SANITIZE)
+  add_test(NAME report.chromium COMMAND ${REGATTA_NODE}
+    ${PROJECT_SOURCE_DIR}/tests/report/chromium_test.mjs ${REGATTA_PAGE_PACKAGES}
+    $<TARGET_FILE:regatta_tests>)
+  set_tests_properties(report.chromium PROPERTIES TIMEOUT 120
+    ENVIRONMENT "${test_environment};CHROMIUM=${REGATTA_CHROMIUM}")
+endif()
+
 file(GLOB example_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} examples/*.cpp)
 foreach(source IN LISTS example_sources)
   get_filename_component(name ${source} NAME_WE)

@@ -9,6 +9,8 @@
 #include "base/program.h"
 #include "plan/make_plan.h"
 #include "platform/machine.h"
+#include "trace/analysis.h"
+#include "trace/store.h"
 #include "train/job.h"
 
 namespace regatta::app {
@@ -22,7 +24,7 @@ struct ScalingFlags {
   std::string inputs, schedulers;  // empty: the model's own, the default
   std::size_t repeats = 3;
   std::uint64_t seed = 1;
-  std::optional<std::string> json_file, csv_file, plot_file;
+  std::optional<std::string> json_file, csv_file, plot_file, trace_folder;
 };
 
 std::vector<std::string> listed(const std::string& text) {
@@ -100,6 +102,9 @@ void declare_scaling(CLI::App& app, ScalingFlags& flags) {
       ->type_name("N")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
+  app.add_option("--trace", flags.trace_folder,
+                 "also run each cell once with --trace, into FOLDER, and say why workers were idle")
+      ->type_name("FOLDER");
   app.add_option("--csv", flags.csv_file, "write the table to FILE")->type_name("FILE");
   app.add_option("--plot", flags.plot_file, "write charts to FILE, a page that stands alone")
       ->type_name("FILE.html");
@@ -165,26 +170,57 @@ class Runs {
 
   ScalingSample run(const CellOptions& cell) const {
     const fs::path result = folder_ / "cell.json";
-    std::vector<std::string> arguments{program_.string(), "bench", "cell"};
-    for (const std::string& flag : flags_of(cell)) arguments.push_back(flag);
+    std::vector<std::string> arguments = flags_of(cell);
+    arguments.insert(arguments.begin(), {"bench", "cell"});
     const auto add = [&](const char* flag, const std::string& value) {
       arguments.insert(arguments.end(), {flag, value});
     };
     if (cell.steps) add("--steps", std::to_string(*cell.steps));
     add("--seconds", std::to_string(cell.seconds));
     add("--json", result.string());
-    const ProgramResult done = regatta::run_program(arguments);
-    if (done.status != 0) {
-      const std::string said = done.first_line();
-      throw InputError(said.starts_with("regatta: ") ? said.substr(9) : "a run failed: " + said);
-    }
+    start(arguments);
     const Json json = read_json(result);
     return {json.at("step_s").get<std::vector<double>>(), json.at("batch").get<double>()};
   }
 
+  // A run folder with a trace of the same setting.
+  void trace(const CellOptions& cell, std::size_t steps, const fs::path& into) const {
+    std::vector<std::string> arguments = flags_of(cell);
+    arguments.insert(arguments.begin(), "train");
+    arguments.insert(arguments.end(), {"--steps", std::to_string(steps), "--test", "none", "--lr",
+                                       "0.001", "--trace", "--out", into.string()});
+    start(arguments);
+  }
+
  private:
+  void start(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), program_.string());
+    const ProgramResult done = regatta::run_program(arguments);
+    if (done.status == 0) return;
+    const std::string said = done.first_line();
+    throw InputError(said.starts_with("regatta: ") ? said.substr(9) : "a run failed: " + said);
+  }
+
   fs::path program_, folder_;
 };
+
+// Of all workers' time: cause -> share.
+Json idle_causes_of(const fs::path& run) {
+  const trace::Record record = trace::read_store(trace::store_of(run));
+  const trace::Analysis found = trace::analyse(record, trace::whole_window(record));
+  const double all = trace::seconds(found.wall()) * static_cast<double>(record.workers.size());
+  Json causes = Json::object();
+  for (std::size_t c = 0; c < trace::cause_count; ++c)
+    if (found.causes[c] > 0 && all > 0)
+      causes[std::string(trace::cause_name(static_cast<trace::Cause>(c)))] =
+          trace::seconds(found.causes[c]) / all;
+  return causes;
+}
+
+std::string folder_of(const CellOptions& cell) {
+  return *cell.input + "-batch" + std::to_string(cell.batch) + "-" +
+         cell.scheduler.value_or("eager") + "-workers" + std::to_string(cell.workers);
+}
 
 double steady_rate(const ScalingSample& sample) {
   const WarmUp warm_up = find_warm_up(sample.step_seconds);
@@ -257,6 +293,14 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
       for (const auto& repeat : alone[c]) rates.push_back(repeat[device]);
       measured[c].groups_alone.push_back(mean_of(rates));
     }
+  // After the measurement, so that it costs it nothing.
+  for (std::size_t c = 0; flags.trace_folder && c < cells.size(); ++c) {
+    const fs::path into = fs::path(*flags.trace_folder) / folder_of(cells[c]);
+    const std::size_t steps = measured[c].samples.front().step_seconds.size();
+    runs.trace(cells[c], std::clamp<std::size_t>(steps, 12, 40), into);
+    measured[c].idle_causes = idle_causes_of(into);
+    std::cerr << "traced " << into.string() << std::endl;
+  }
   return analyse_scaling(flags.cell.model, std::move(measured));
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,10 @@ std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string
 
 // --json FILE. A command that works for long checks with require_writable first.
 void add_json_flag(CLI::App& app, std::optional<std::string>& file);
+
+// At the end of a run: its report.html, and for TensorBoard the idle share and joules of traced
+// steps. What goes wrong is said, and is no reason for the run to fail.
+void leave_report(const std::filesystem::path& folder);
 
 // Whole program: dispatch, errors to one line on stderr, exit code.
 int run_program(std::span<const char* const> arguments);

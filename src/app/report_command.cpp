@@ -1,9 +1,24 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "base/error.h"
 #include "report/run_report.h"
+#include "train/events.h"
 
 namespace regatta::app {
+
+void leave_report(const std::filesystem::path& folder) try {
+  if (report_page.empty()) return;
+  const std::vector<StepUse> uses = write_report(folder, folder / report_name);
+  if (uses.empty()) return;
+  EventFile events(folder);
+  for (const StepUse& use : uses) {
+    events.scalar("trace/idle_share", use.step, static_cast<float>(use.idle_share));
+    if (use.joules) events.scalar("trace/joules", use.step, static_cast<float>(*use.joules));
+  }
+} catch (const InputError& error) {
+  std::cerr << "no report of this run: " << error.what() << "\n";
+}
 
 int run_report(std::span<const char* const> arguments) {
   namespace fs = std::filesystem;

@@ -24,7 +24,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
-  std::string devices = "cpu", layout = "nhwc", precision = "fp32";
+  std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "assumed";
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
@@ -102,6 +102,11 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--scheduler", flags.scheduler,
                  "StarPU scheduler (default: STARPU_SCHED, or eager)")
       ->type_name("NAME");
+  app.add_option("--perf-model", flags.perf_model,
+                 "what schedulers such as dmda are told of a task's time: assumed, or learned by\n"
+                 "StarPU: history, regression")
+      ->type_name("KIND")
+      ->capture_default_str();
   app.add_flag("--deterministic", job.plan.deterministic,
                "the same bits for any number of workers and any scheduler");
   app.add_option("--save-gradients", flags.save_gradients, "write the first step's gradients")
@@ -278,6 +283,7 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
     options.plan.scheduler = wanted;
   if (flags.scheduler) options.plan.scheduler = *flags.scheduler;
+  options.plan.perf_model = perf_model_named(flags.perf_model);
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
@@ -396,6 +402,7 @@ int run_train(std::span<const char* const> arguments) {
   const std::string traced = tracing.finish();
   const Json result = result_of(job, executor, console, folder);
   write_json_result(flags.json_file, result);
+  leave_report(folder);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
               result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",

@@ -16,6 +16,7 @@
 #include "exec/cuda_runner.h"
 #include "exec/frame.h"
 #include "exec/interpreter.h"
+#include "exec/perf_models.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
 #include "platform/machine.h"
@@ -58,6 +59,7 @@ class Executor::Impl {
   Impl(const Graph& graph, const Plan& plan, ExecOptions options)
       : blueprint(make_blueprint(graph, plan, options.numbers, options.training)),
         options_(std::move(options)),
+        models_(plan.perf_model, graph.name()),
         runtime_(runtime_options(plan)),
         workers_(STARPU_NMAXWORKERS),
         buffers_(blueprint, find_devices()) {
@@ -211,7 +213,7 @@ class Executor::Impl {
     starpu_task* task = starpu_task_create();
     const std::vector<Access>& accesses = run.task->accesses;
     const int gpu = run.task->on_host ? -1 : gpu_worker_[run.task->group.value];
-    task->cl = gpu < 0 ? &cpu_codelet_ : &cuda_codelet_;
+    task->cl = codelet_of(*run.task, gpu >= 0);
     if (gpu >= 0) {
       task->execute_on_a_specific_worker = 1;
       task->workerid = static_cast<unsigned>(gpu);
@@ -351,7 +353,13 @@ class Executor::Impl {
     cuda_codelet_.where = STARPU_CUDA;
     cuda_codelet_.cuda_funcs[0] = &guarded<&Impl::run_on_gpu>;
     cuda_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
+    models_.describe(cpu_codelet_, cuda_codelet_);
     describe_reduction();
+  }
+
+  starpu_codelet* codelet_of(const Task& task, bool on_gpu) {
+    if (blueprint.plan.perf_model != PerfModel::assumed) return models_.of(task, on_gpu);
+    return on_gpu ? &cuda_codelet_ : &cpu_codelet_;
   }
 
   void describe_reduction() {
@@ -379,6 +387,7 @@ class Executor::Impl {
   }
 
   ExecOptions options_;
+  PerfModels models_;
   Runtime runtime_;  // first to come, last to go of all that StarPU knows
   starpu_perfmodel model_{};
   starpu_codelet cpu_codelet_{}, cuda_codelet_{}, zero_codelet_{}, add_codelet_{};

@@ -108,6 +108,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   plan.segments = segments_named(graph, options.segments.value_or("step"));
   plan.reduction = options.reduction;
   plan.scheduler = options.scheduler;
+  plan.perf_model = options.perf_model;
   plan.deterministic = options.deterministic;
 
   PlanNode node;

@@ -11,6 +11,7 @@ namespace regatta {
 namespace {
 
 constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loop"};
+constexpr std::array<std::string_view, 3> perf_model_names{"assumed", "history", "regression"};
 
 NodeId node_named(const Graph& graph, const std::string& name) {
   for (const Node& node : graph.nodes())
@@ -29,6 +30,18 @@ Reduction reduction_named(std::string_view name) {
     if (reduction_names[i] == name) return static_cast<Reduction>(i);
   throw InputError("reduction '" + std::string(name) + "' is unknown" +
                    did_you_mean(name, {"slots", "redux", "loop"}) + ": use slots, redux or loop");
+}
+
+std::string_view perf_model_name(PerfModel model) {
+  return perf_model_names[static_cast<std::size_t>(model)];
+}
+
+PerfModel perf_model_named(std::string_view name) {
+  for (std::size_t i = 0; i < perf_model_names.size(); ++i)
+    if (perf_model_names[i] == name) return static_cast<PerfModel>(i);
+  throw InputError("perf model '" + std::string(name) + "' is unknown" +
+                   did_you_mean(name, {"assumed", "history", "regression"}) +
+                   ": use assumed, history or regression");
 }
 
 std::vector<const DeviceGroup*> groups_of(const Plan& plan) {
@@ -150,6 +163,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
           {"steps_in_flight", plan.steps_in_flight},
           {"loaders", plan.loaders},
           {"scheduler", plan.scheduler},
+          {"perf_model", perf_model_name(plan.perf_model)},
           {"deterministic", plan.deterministic}};
 }
 
@@ -178,6 +192,7 @@ Plan plan_from_json(const Json& json, const Graph& graph) try {
   plan.steps_in_flight = json.at("steps_in_flight");
   plan.loaders = json.at("loaders");
   plan.scheduler = json.at("scheduler");
+  plan.perf_model = perf_model_named(json.value("perf_model", "assumed"));
   plan.deterministic = json.at("deterministic");
   return plan;
 } catch (const nlohmann::json::exception& error) {

@@ -42,6 +42,13 @@ enum class Reduction {
   loop,   // every chunk adds into the one gradient, taking turns
 };
 
+// What StarPU's model-based schedulers are told a task takes.
+enum class PerfModel {
+  assumed,     // from its FLOPs
+  history,     // StarPU's mean of earlier runs of the same task
+  regression,  // StarPU's power law over the FLOPs of earlier tasks
+};
+
 struct Plan {
   std::string recipe;  // fingerprint
   std::vector<PlanNode> nodes;
@@ -53,6 +60,7 @@ struct Plan {
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
   std::string scheduler = "eager";
+  PerfModel perf_model = PerfModel::assumed;
   bool deterministic = false;
 };
 
@@ -78,5 +86,7 @@ Plan plan_from_json(const Json& json, const Graph& graph);  // throws InputError
 
 std::string_view reduction_name(Reduction reduction);
 Reduction reduction_named(std::string_view name);
+std::string_view perf_model_name(PerfModel model);
+PerfModel perf_model_named(std::string_view name);
 
 }  // namespace regatta

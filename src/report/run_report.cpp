@@ -8,6 +8,7 @@
 #include "report/statistics.h"
 #include "report/text.h"
 #include "report/trace_page.h"
+#include "report/warm_up.h"
 #include "trace/store.h"
 
 namespace regatta {
@@ -136,7 +137,7 @@ PageData run_page(const std::string& name, const Json& run, const RunCurves& cur
   return page;
 }
 
-void write_report(const fs::path& folder, const fs::path& file) {
+std::vector<StepUse> write_report(const fs::path& folder, const fs::path& file) {
   if (!fs::exists(folder / "run.json"))
     throw InputError("'" + folder.string() + "' is not the folder of a run: it has no run.json");
   const Json run = read_json(folder / "run.json");
@@ -144,11 +145,12 @@ void write_report(const fs::path& folder, const fs::path& file) {
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
   if (!fs::exists(folder / trace::store_name)) {
     write_file(file, run_page(name, run, curves, nullptr, nullptr).html());
-    return;
+    return {};
   }
   const trace::Record record = trace::read_store(folder / trace::store_name);
   const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
   write_file(file, run_page(name, run, curves, &record, &analysis).html());
+  return use_by_step(record, analysis);
 }
 
 }  // namespace regatta

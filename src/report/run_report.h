@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "report/page.h"
-#include "report/warm_up.h"
-#include "trace/analysis.h"
+#include "report/trace_page.h"
 
 namespace regatta {
 
@@ -27,6 +26,8 @@ PageData run_page(const std::string& name, const Json& run, const RunCurves& cur
                   const trace::Record* record, const trace::Analysis* analysis);
 
 // Reads a run folder, with its trace if there is one, and writes the page. Throws InputError.
-void write_report(const std::filesystem::path& folder, const std::filesystem::path& file);
+// Returns what the traced steps used; nothing without a trace.
+std::vector<StepUse> write_report(const std::filesystem::path& folder,
+                                  const std::filesystem::path& file);
 
 }  // namespace regatta

@@ -49,6 +49,26 @@ bool holds_nothing(const fs::path& folder) {
   return true;
 }
 
+// For TensorBoard's text page: the plan in short, then whole.
+std::string plan_text(const Plan& plan, const Graph& graph) {
+  std::string text = "| | |\n|---|---|\n";
+  const auto row = [&](const std::string& name, const std::string& value) {
+    text += "| " + name + " | " + value + " |\n";
+  };
+  for (const DeviceGroup* group : groups_of(plan)) {
+    std::string sizes;
+    for (const std::int64_t size : group->chunks)
+      sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+    row("group " + group->name,
+        std::to_string(group->workers) + " workers; chunks of " + sizes + " samples");
+  }
+  row("segments", std::to_string(plan.segments.size()));
+  row("reduction", std::string(reduction_name(plan.reduction)));
+  row("scheduler", plan.scheduler);
+  row("steps in flight", std::to_string(plan.steps_in_flight));
+  return text + "\n```\n" + to_json(plan, graph).dump(2) + "\n```\n";
+}
+
 }  // namespace
 
 NewRunFolder::NewRunFolder(fs::path folder) : folder_(std::move(folder)) {
@@ -99,6 +119,15 @@ RunLock::RunLock(const fs::path& folder)
     throw InputError("'" + folder.string() + "' is being trained by another process");
 }
 
+template <class Write>
+void RunFolder::event(const Write& write) {
+  try {
+    if (events_) write(*events_);
+  } catch (const InputError&) {
+    events_.reset();  // curves are a convenience; half a record is the end of what can be read
+  }
+}
+
 RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState& from,
                      const CheckpointPolicy& policy)
     : folder_(std::move(folder)),
@@ -110,15 +139,9 @@ RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState
       best_(best_score(folder_)) {
   clear_leftovers(folder_, from.step);
   if (from.step > 0) events_->restart(from.step + 1);
-}
-
-template <class Write>
-void RunFolder::event(const Write& write) {
-  try {
-    if (events_) write(*events_);
-  } catch (const InputError&) {
-    events_.reset();  // curves are a convenience; half a record is the end of what can be read
-  }
+  event([&](EventFile& events) {
+    events.text("plan", plan_text(executor.plan(), executor.graph()));
+  });
 }
 
 void RunFolder::on_step(const StepRecord& record) {

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "report/made_up_run.h"
+#include "report/scaling.h"
 #include "report/trace_page.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
@@ -96,7 +97,8 @@ TEST(Report, StepsShareTheIdleTimeAndTheEnergy) {
   EXPECT_NEAR(idle, all, 1e-6);
 }
 
-// For the browser's tests: REGATTA_MAKE_RUN=FOLDER:TASKS writes a run folder with its report.
+// For the browser's tests: REGATTA_MAKE_RUN=FOLDER:TASKS writes a run folder with its report, and a
+// page of scaling.
 TEST(ReportFixture, IsWrittenWhereAskedFor) {
   const char* wanted = std::getenv("REGATTA_MAKE_RUN");
   if (!wanted) GTEST_SKIP() << "set REGATTA_MAKE_RUN=FOLDER:TASKS to write one";
@@ -105,6 +107,11 @@ TEST(ReportFixture, IsWrittenWhereAskedFor) {
   const std::filesystem::path folder = text.substr(0, colon);
   write_made_up_run(folder, std::stoll(text.substr(colon + 1)), 8);
   write_report(folder, folder / report_name);
+  std::vector<ScalingCell> cells;
+  for (const int workers : {1, 2, 4, 8})
+    cells.push_back(
+        {"eager", "1x28x28", 64, workers, {{std::vector(50, 1.0 / workers), 64}}, {}, {}});
+  write_file(folder / "scaling.html", scaling_page(analyse_scaling("tiny", cells), Json()).html());
 }
 
 }  // namespace

@@ -1,30 +1,45 @@
 // Opens reports in a headless Chromium and uses them as a person would.
 //
-//   node browser_test.mjs PACKAGES REPORT.html TASKS [SCREENSHOT.png]
+//   node chromium_test.mjs PACKAGES REGATTA_TESTS
 //
-// CHROMIUM names the browser (default: chromium in PATH).
+// PACKAGES holds node_modules (scripts/web find); REGATTA_TESTS writes the runs. CHROMIUM names the
+// browser (default: chromium in PATH).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [packages, report, tasks, picture] = process.argv.slice(2);
+const [packages, tests] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const executablePath = process.env.CHROMIUM ?? execFileSync("which", ["chromium"]).toString().trim();
+const folder = mkdtempSync(join(tmpdir(), "regatta-report-"));
 
-const browser = await chromium.launch({
-  executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-});
-try {
+// A run folder with its report, and a page of scaling, made by the tests' program.
+function makeRun(tasks) {
+  const run = join(folder, `run${tasks}`);
+  execFileSync(tests, ["--gtest_filter=ReportFixture.*", "--gtest_brief=1"],
+    { env: { ...process.env, REGATTA_MAKE_RUN: `${run}:${tasks}` } });
+  return run;
+}
+
+// Opens a page, lets `use` at it, and wants silence on the console and on the network.
+async function withPage(browser, file, use) {
   const page = await browser.newPage({ viewport: { width: 1360, height: 900 } });
   const complaints = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("request", (request) => { if (!/^(file|data|blob):/.test(request.url())) complaints.push(`asked for ${request.url()}`); });
-
-  await page.goto(pathToFileURL(resolve(report)).href);
+  await page.goto(pathToFileURL(file).href);
   await page.waitForSelector("html[data-ready=yes]");
+  await use(page);
+  assert.deepEqual(complaints, [], "the console is silent");
+  await page.close();
+}
+
+async function useTimeline(page, tasks) {
   const line = page.locator("#timeline"), canvas = line.locator("canvas");
   const state = () => line.evaluate((box) => ({ ...box.dataset, from: Number(box.dataset.from), to: Number(box.dataset.to) }));
   // A frame has been drawn when the next but one begins.
@@ -42,7 +57,6 @@ try {
     return seen.size;
   });
   assert.ok(colours > 10, "tasks are drawn in colours");
-  if (picture) await page.screenshot({ path: picture });
 
   const box = await canvas.boundingBox();
   const middle = { x: box.x + box.width / 2, y: box.y + 75 };
@@ -89,7 +103,24 @@ try {
   await canvas.dblclick({ position: { x: box.width / 2, y: 80 } });
   const again = await state();
   assert.equal(again.to - again.from, whole.to - whole.from, "a double click shows everything");
-  assert.deepEqual(complaints, [], "the console is silent");
+}
+
+async function useScaling(page) {
+  for (const id of ["speedup", "efficiency"])
+    assert.equal(await page.locator(`#${id} canvas`).count(), 1, `there is a chart '${id}'`);
+  assert.ok(await page.locator("table.rows tbody tr").count() >= 3, "there is a table");
+}
+
+const browser = await chromium.launch({
+  executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+});
+try {
+  for (const tasks of [2000, 100000]) {
+    const run = makeRun(tasks);
+    await withPage(browser, join(run, "report.html"), (page) => useTimeline(page, tasks));
+    if (tasks === 2000) await withPage(browser, join(run, "scaling.html"), useScaling);
+  }
 } finally {
   await browser.close();
+  rmSync(folder, { recursive: true });
 }
