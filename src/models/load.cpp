@@ -31,7 +31,6 @@ LoadedModel read_model_file(const fs::path& file, const ModelOptions& options) {
     if (options.classes && *options.classes != classes)
       throw InputError("its last layer gives " + std::to_string(classes) + " classes, not " +
                        std::to_string(*options.classes) + "; change it in the file");
-    if (options.dropout) model.graph = override_dropout(model.graph, *options.dropout);
     return model;
   } catch (const InputError& error) {
     throw InputError("'" + file.string() + "': " + error.what());

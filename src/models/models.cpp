@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "graph/op.h"
-#include "ops/dropout.h"
 
 namespace regatta {
 namespace {
@@ -63,20 +62,12 @@ Graph build_model(std::string_view name, const ModelOptions& options) {
     if (classes < 2)
       throw InputError("model '" + std::string(name) + "': " + std::to_string(classes) +
                        " classes leave nothing to tell apart; use 2 or more");
-    Graph graph = build(*model, options.input.value_or(model->input), classes);
-    return options.dropout ? override_dropout(graph, *options.dropout) : graph;
+    return build(*model, options.input.value_or(model->input), classes);
   }
   std::string known;
   for (const std::string& other : model_names()) known += (known.empty() ? "" : ", ") + other;
   throw InputError("model '" + std::string(name) + "' is unknown" +
                    did_you_mean(name, model_names()) + ": there are " + known);
-}
-
-Graph override_dropout(const Graph& graph, double probability) {
-  const bool found = std::ranges::any_of(
-      graph.nodes(), [](const Node& node) { return node.op->name == "dropout"; });
-  if (!found) throw InputError("model '" + graph.name() + "' has no dropout that could be changed");
-  return with_dropout(graph, probability);
 }
 
 }  // namespace regatta

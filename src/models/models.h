@@ -41,7 +41,6 @@ extern const ModelDef vgg16_model;
 struct ModelOptions {
   std::optional<Shape> input = {};
   std::optional<std::int64_t> classes = {};
-  std::optional<double> dropout = {};  // probability of every dropout layer
 };
 
 std::vector<std::string> model_names();
@@ -49,10 +48,6 @@ std::vector<std::string> model_names();
 // Throws InputError: an unknown name with the nearest one, an input too small with the layer that
 // it does not fit and the smallest that does.
 Graph build_model(std::string_view name, const ModelOptions& options = {});
-
-// The same network with another probability of all its dropout layers; throws InputError if it has
-// none.
-Graph override_dropout(const Graph& graph, double probability);
 
 struct ModelSummary {
   std::int64_t parameters = 0;        // trained numbers

@@ -67,9 +67,8 @@ class WrongInput : public testing::Test {
                            "--steps", "1", "--out", run})
                   .code,
               0);
-    for (const char* name : {"bare", "damaged", "gutted", "torn"})
+    for (const char* name : {"damaged", "gutted", "torn"})
       fs::copy(run, at / name, fs::copy_options::recursive);
-    fs::remove_all(at / "bare" / "checkpoints");
     files_->file("damaged/run.json", R"({"recipe": {"model")");
     files_->file("gutted/run.json", R"({"plan": []})");
     files_->file("torn/checkpoints/step-1/model.safetensors", "half");
@@ -229,7 +228,6 @@ TEST_F(WrongInput, APlaceThatCannotBeWrittenToIsRefused) {
 TEST_F(WrongInput, AWrongRunIsRefused) {
   expect_refused({
       {"train --resume @/no", {"@/no'"}},
-      {"train --resume @/bare", {"@/bare' has no checkpoint"}},
       {"train --resume @/run", {"already done 1 of 1 steps", "--epochs"}},
       {"train --resume @/run --steps 3 --batch 4", {"--batch"}},
       {"train --resume @/damaged --steps 3", {"damaged/run.json", "byte"}},

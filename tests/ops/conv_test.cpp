@@ -4,6 +4,7 @@
 
 #include "ops/op_harness.h"
 #include "ops/ops.h"
+#include "regatta/layers.h"
 
 namespace regatta {
 namespace {
