@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/files.h"
 #include "data/idx.h"
@@ -17,6 +18,9 @@
 #include "data/tfrecord.h"
 #include "models/models.h"
 #include "plan/make_plan.h"
+#include "trace/sqlite.h"
+#include "trace/store.h"
+#include "trace/writers.h"
 
 namespace regatta {
 namespace {
@@ -149,6 +153,42 @@ void run_json_seeds(const fs::path& folder) {
              Json{{"recipe", recipe.to_json()}, {"plan", to_json(plan, graph)}}.dump());
 }
 
+trace::Record small_record() {
+  trace::Record record;
+  record.workers.push_back({"cpu 0", "cpu", "here", "cpu"});
+  record.kinds.push_back({.job = "train", .phases = "forward", .group = "cpu"});
+  for (int t = 0; t < 3; ++t) {
+    trace::Task task;
+    task.id = t;
+    task.worker = 0;
+    task.step = 1;
+    task.submit = task.ready = 10 * t;
+    task.start = 10 * t + 2;
+    task.end = 10 * t + 9;
+    record.tasks.push_back(task);
+    if (t > 0) record.dependencies.push_back({t, t - 1});
+  }
+  return record;
+}
+
+void paje_seeds(const fs::path& folder) {
+  std::ostringstream text;
+  trace::write_paje(text, small_record());
+  write_file(folder / "own", text.str());
+}
+
+void profile_seeds(const fs::path& folder) {
+  fs::remove(folder / "store");
+  trace::write_store(folder / "store", small_record());
+  fs::remove(folder / "nsight");
+  trace::Database(folder / "nsight", trace::Database::Access::make)
+      .run(
+          "PRAGMA page_size = 512; CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+          "INSERT INTO StringIds VALUES (5, 'gemm');"
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId,"
+          " shortName); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 7, 1, 5);");
+}
+
 }  // namespace
 }  // namespace regatta
 
@@ -166,6 +206,8 @@ int main(int count, char** arguments) {
   tfrecord_seeds(folder_in(root, "tfrecord"));
   image_seeds(folder_in(root, "image"));
   shard_seeds(folder_in(root, "shard"));
+  paje_seeds(folder_in(root, "paje"));
+  profile_seeds(folder_in(root, "profile"));
   run_json_seeds(folder_in(root, "run_json"));
   return 0;
 }

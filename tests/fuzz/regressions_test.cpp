@@ -19,6 +19,7 @@
 #include "data/safetensors.h"
 #include "data/shard_file.h"
 #include "data/tfrecord.h"
+#include "trace/import.h"
 #include "train/job.h"
 
 namespace regatta {
@@ -45,6 +46,8 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        decode_image(bytes, 3, 8, {}, image);
      }},
     {"npy", [](const fs::path& file) { read_npy(file); }},
+    {"paje", [](const fs::path& file) { trace::import_trace(file); }},
+    {"profile", [](const fs::path& file) { trace::import_profile(file); }},
     {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
     {"safetensors", [](const fs::path& file) { read_safetensors(file); }},
     {"shard", [](const fs::path& file) { MappedShard shard(file); }},
