@@ -269,7 +269,8 @@ class Executor::Impl {
 
   static void note_end(const TaskRun& run) {
     // On a GPU the task's function only handed the work over.
-    if (run.starpu->cl == &run.executor->cuda_codelet_) run.times->end = TraceClock::now();
+    if (run.starpu->cl->where == STARPU_CUDA) run.times->end = TraceClock::now();
+    run.times->predicted_us = run.starpu->predicted;
     if (starpu_profiling_task_info* info = run.starpu->profiling_info)
       run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
           1000 * starpu_timing_timespec_delay_us(&info->acquire_data_start_time,

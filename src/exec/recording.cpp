@@ -154,7 +154,9 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     task.start = recorder_->time(times.start);
     task.end = std::max(task.start, recorder_->time(times.end));
     task.acquire = times.acquire.count();
-    task.predicted = static_cast<trace::Time>(1000 * assumed_microseconds(list.tasks[t]));
+    const double predicted =
+        times.predicted_us > 0 ? times.predicted_us : assumed_microseconds(list.tasks[t]);
+    task.predicted = static_cast<trace::Time>(1000 * predicted);
     // A GPU is handed its next task while it works on the one before.
     task.start = std::clamp(device_free_[worker], task.start, task.end);
     piece.tasks.push_back(task);

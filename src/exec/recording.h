@@ -26,7 +26,8 @@ struct OperatorTime {
 struct TaskTimes {
   TraceClock::time_point submit, start, end;
   std::chrono::nanoseconds acquire{0};
-  int worker = -1;  // StarPU's number
+  int worker = -1;          // StarPU's number
+  double predicted_us = 0;  // what StarPU's scheduler reckoned with; 0 or NaN if it did not care
   bool with_operators = false;
   std::vector<OperatorTime> operators;
 };
