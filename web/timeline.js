@@ -149,7 +149,7 @@ export function timeline(data, tracks) {
     const duration = column("duration")[task], chunk = column("chunk")[task], segment = segmentName(task);
     return [
       ["does", trace.phases[phase[task]].replaceAll("_", " ").replaceAll("+", ", ")],
-      segment ? ["segment", `${segment}, part ${column("part")[task]}`] : null,
+      segment ? ["segment", segment + (column("part")[task] === 0xffff ? "" : `, part ${column("part")[task]}`)] : null,
       chunk !== 0xffff ? ["chunk", String(chunk)] : null,
       ["step", String(column("step")[task])],
       ["took", seconds(duration) + (predicted > 0 ? `, predicted ${seconds(predicted)}` : "")],
