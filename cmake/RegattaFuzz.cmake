@@ -22,8 +22,13 @@ find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(SQLite3 REQUIRED)
-target_link_libraries(regatta_fuzzed PUBLIC OpenSSL::Crypto ZLIB::ZLIB JPEG::JPEG PNG::PNG
-  SQLite::SQLite3 Threads::Threads ${CMAKE_DL_LIBS})
+# As the dependencies of the program have it; only what is fuzzed is looked for.
+target_compile_definitions(regatta_fuzzed PUBLIC ONNX_ML=1 ONNX_NAMESPACE=onnx)
+find_library(REGATTA_onnx_LIBRARY onnx_proto REQUIRED)
+find_library(REGATTA_protobuf_LIBRARY protobuf REQUIRED)
+target_link_libraries(regatta_fuzzed PUBLIC ${REGATTA_onnx_LIBRARY} ${REGATTA_protobuf_LIBRARY}
+  OpenSSL::Crypto ZLIB::ZLIB JPEG::JPEG PNG::PNG SQLite::SQLite3 Threads::Threads
+  ${CMAKE_DL_LIBS})
 
 file(GLOB fuzz_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} fuzz/*_fuzz.cpp)
 foreach(source IN LISTS fuzz_sources)

@@ -17,6 +17,9 @@
 #include "data/shard_file.h"
 #include "data/tfrecord.h"
 #include "models/models.h"
+#include "models/network_json.h"
+#include "models/onnx.h"
+#include "ops/builder.h"
 #include "plan/make_plan.h"
 #include "trace/sqlite.h"
 #include "trace/store.h"
@@ -138,6 +141,30 @@ void shard_seeds(const fs::path& folder) {
   write_file(folder / "shard", shard_bytes(header, {{0, 1, 0}, {1, 2, 0}}, "abcdefgh"));
 }
 
+Graph small_network() {
+  NetBuilder net("small", {1, 6, 6});
+  NodeId x = net.conv("conv", net.input(), {.channels = 3, .kernel = 3, .bias = false});
+  x = net.relu(net.batch_norm("bn", x));
+  x = net.concat({x, net.sigmoid(x)});
+  x = net.dropout(net.max_pool(x, {.kernel = 2, .stride = 2}), 0.25);
+  x = net.dense("dense", x, 3);
+  return std::move(net).finish(x);
+}
+
+void network_seeds(const fs::path& json, const fs::path& onnx) {
+  std::vector<Graph> networks{small_network()};
+  for (const char* name : {"tiny", "lenet5"}) networks.push_back(build_model(name));
+  for (const Graph& graph : networks) {
+    write_file(json / graph.name(), network_text(graph));
+    Weights weights;
+    for (const auto& parameters : {graph.parameters(), graph.states()})
+      for (const Parameter& what : parameters)
+        weights[what.name].resize(static_cast<std::size_t>(what.shape.elements()));
+    if (const std::string bytes = write_onnx(graph, weights); bytes.size() < 65536)
+      write_file(onnx / graph.name(), bytes);
+  }
+}
+
 void run_json_seeds(const fs::path& folder) {
   Recipe recipe;
   recipe.model = "tiny";
@@ -208,6 +235,7 @@ int main(int count, char** arguments) {
   shard_seeds(folder_in(root, "shard"));
   paje_seeds(folder_in(root, "paje"));
   profile_seeds(folder_in(root, "profile"));
+  network_seeds(folder_in(root, "network_json"), folder_in(root, "onnx"));
   run_json_seeds(folder_in(root, "run_json"));
   return 0;
 }

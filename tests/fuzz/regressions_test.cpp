@@ -19,6 +19,8 @@
 #include "data/safetensors.h"
 #include "data/shard_file.h"
 #include "data/tfrecord.h"
+#include "models/network_json.h"
+#include "models/onnx.h"
 #include "trace/import.h"
 #include "train/job.h"
 
@@ -45,9 +47,15 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        DecodedImage image;
        decode_image(bytes, 3, 8, {}, image);
      }},
+    {"network_json", [](const fs::path& file) { graph_from_json(read_file(file)); }},
     {"npy", [](const fs::path& file) { read_npy(file); }},
     {"paje", [](const fs::path& file) { trace::import_trace(file); }},
     {"profile", [](const fs::path& file) { trace::import_profile(file); }},
+    {"onnx",
+     [](const fs::path& file) {
+       const std::string bytes = read_file(file);
+       read_onnx(std::as_bytes(std::span(bytes)));
+     }},
     {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
     {"safetensors", [](const fs::path& file) { read_safetensors(file); }},
     {"shard", [](const fs::path& file) { MappedShard shard(file); }},
