@@ -187,7 +187,7 @@ fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damage
 }
 
 fs::path best_checkpoint(const fs::path& run) {
-  const fs::path best = folder_of(run) / "best";
+  fs::path best = folder_of(run) / "best";
   if (!fs::exists(best))
     throw InputError("'" + run.string() +
                      "' has no best checkpoint yet: there is one after its first epoch");

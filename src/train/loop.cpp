@@ -209,7 +209,7 @@ class Loop {
       if (averaged) swap_average(executor_);
     };
     try {
-      const Evaluation tested =
+      Evaluation tested =
           evaluate(executor_, test_, recipe_.batch, false, [&] { return observer_.stop(); });
       back();
       return tested;
