@@ -20,7 +20,7 @@ std::string deflated(std::string_view bytes) {
 }
 
 // Inside a script element only "<" can end it; JSON may spell it otherwise.
-std::string for_script(std::string json) {
+std::string for_script(const std::string& json) {
   std::string safe;
   safe.reserve(json.size());
   for (const char c : json) {
