@@ -40,8 +40,8 @@ struct NormalisePixels {
     Pack<T, V> result;
     for (int v = 0; v < V; ++v) {
       const std::int64_t channel = first + v;
-      result.values[v] = from_float<T>(
-          channel < channels ? scaling.of(plane[channel * pixels], channel) : 0.0f);
+      result.values[v] =
+          from_float<T>(channel < channels ? scaling.of(plane[channel * pixels], channel) : 0.0f);
     }
     store(output + i * V, result);
   }
@@ -54,8 +54,7 @@ class Input : public Kernel {
         n_(site.n),
         pixels_(site.node.shape.height() * site.node.shape.width()),
         channels_(site.node.shape.channels()),
-        padded_channels_(
-            input_channels(site.graph, site.settings.layout, site.settings.precision)),
+        padded_channels_(input_channels(site.graph, site.settings.layout, site.settings.precision)),
         channels_last_(site.layout() == Layout::nhwc),
         bytes_(site.settings.sample_dtype == Dtype::u8),
         output_(site.dtype()),
