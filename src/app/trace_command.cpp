@@ -181,7 +181,7 @@ Record cut(const Record& record, const Window& window) {
 
 fs::path export_to(const Format& format, const Record& record, const fs::path& store,
                    const std::optional<std::string>& out) {
-  const fs::path file = out ? fs::path(*out) : store.parent_path() / format.file;
+  fs::path file = out ? fs::path(*out) : store.parent_path() / format.file;
   const fs::path aside = file.string() + ".part";
   {
     std::ofstream stream(aside, std::ios::binary);
@@ -202,7 +202,7 @@ fs::path export_to(const Format& format, const Record& record, const fs::path& s
 
 // The store that an import makes.
 fs::path import_into_store(const std::string& from, const std::optional<std::string>& out) {
-  const fs::path file = out ? fs::path(*out) : fs::path(from + ".sqlite");
+  fs::path file = out ? fs::path(*out) : fs::path(from + ".sqlite");
   if (fs::exists(file) && !fs::is_regular_file(file))
     throw InputError("cannot write '" + file.string() + "': something else has that name");
   std::error_code code;

@@ -73,7 +73,8 @@ class Doctor {
   }
 
   std::string more_chunks(std::int64_t per_worker) const {
-    const auto count = static_cast<std::int64_t>(workers()) * per_worker;
+    std::int64_t count = static_cast<std::int64_t>(workers()) * per_worker;
+    if (count <= facts_.chunks) count = 2 * facts_.chunks;
     return "--chunks " + std::to_string(facts_.batch > 0 ? std::min(count, facts_.batch) : count);
   }
 
@@ -91,9 +92,11 @@ class Doctor {
   }
 
   void meetings() {
+    const bool even = facts_.chunks == static_cast<std::int64_t>(workers());
     find(slept(Cause::meeting), "waited where chunks meet (batch norm)" + culprit({Cause::meeting}),
-         "As many chunks as workers, of equal size, arrive together; fewer workers meet less.",
-         more_chunks(1));
+         even ? "Two chunks per worker: while one waits, the other runs."
+              : "As many chunks as workers, of equal size, arrive together.",
+         "--chunks " + std::to_string(static_cast<std::int64_t>(workers()) * (even ? 2 : 1)));
   }
 
   void reductions() {

@@ -269,7 +269,7 @@ Record read_store(const fs::path& file) {
 fs::path store_of(const fs::path& where) {
   std::error_code code;
   if (fs::is_directory(where, code)) {
-    const fs::path file = where / store_name;
+    fs::path file = where / store_name;
     if (fs::exists(file, code)) return file;
     throw InputError("'" + where.string() + "' has no " + store_name +
                      ": record one with regatta train --trace");
