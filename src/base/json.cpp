@@ -15,6 +15,8 @@ Json read_json(const std::filesystem::path& path) {
   } catch (const nlohmann::json::parse_error& error) {
     throw InputError("'" + path.string() + "' is not valid JSON: it breaks off at byte " +
                      std::to_string(error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw InputError("'" + path.string() + "' is not usable JSON: it holds a number too large");
   }
 }
 

@@ -26,6 +26,13 @@ TEST(Json, NamesTheFileAndByteWhereItBreaksOff) {
               AllOf(HasSubstr(path.string()), HasSubstr("at byte 10")));
 }
 
+TEST(Json, RefusesNumbersThatAreTooLarge) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("large.json", R"({"a": 1e999999})");
+  EXPECT_THAT(error_text([&] { read_json(path); }),
+              AllOf(HasSubstr(path.string()), HasSubstr("a number too large")));
+}
+
 TEST(Json, RefusesWhatIsNestedTooDeep) {
   const TemporaryFolder folder;
   const std::string deep(100'000, '[');
