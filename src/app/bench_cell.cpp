@@ -50,6 +50,7 @@ JobOptions job_options(const CellOptions& options) {
   job.plan.reduction = reduction_named(options.reduction);
   job.plan.devices = devices_named(options.devices);
   job.plan.segments = options.segments;
+  job.plan.team = options.team;
   if (options.chunks) job.plan.chunks = parse_sizes("--chunks", *options.chunks);
   if (options.shares) job.plan.shares = parse_sizes("--shares", *options.shares);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
@@ -92,6 +93,7 @@ std::vector<std::string> flags_of(const CellOptions& options) {
                                  "--input",     input_of(options),
                                  "--batch",     std::to_string(options.batch),
                                  "--workers",   std::to_string(options.workers),
+                                 "--team",      std::to_string(options.team),
                                  "--devices",   options.devices,
                                  "--precision", options.precision,
                                  "--reduction", options.reduction};

@@ -13,7 +13,7 @@ struct CellOptions {
   std::optional<std::string> data, input, scheduler, segments, chunks, shares;
   std::string devices = "cpu", precision = "fp32", reduction = "slots";
   std::int64_t batch = 64;
-  int workers = 1;
+  int workers = 1, team = 1;
   std::optional<std::int64_t> steps;  // exactly so many
   double seconds = 3;                 // else so long, but for a few steps at least
 };

@@ -54,6 +54,10 @@ void declare_cell(CLI::App& app, CellOptions& cell) {
       ->capture_default_str();
   app.add_option("--segments", cell.segments, "as regatta train takes it")->type_name("HOW");
   app.add_option("--chunks", cell.chunks, "as regatta train takes it")->type_name("N|SIZES");
+  app.add_option("--team", cell.team, "as regatta train takes it")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers))
+      ->capture_default_str();
   app.add_option("--reduction", cell.reduction, "slots, redux or loop")
       ->type_name("HOW")
       ->capture_default_str();

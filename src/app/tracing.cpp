@@ -80,7 +80,7 @@ Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& exec
   EnergyOptions energy;
   energy.cpus = job.plan.loaders;
   for (const DeviceGroup* group : groups_of(job.plan)) {
-    if (group->kind == DeviceKind::cpu) energy.cpus += group->workers;
+    if (group->kind == DeviceKind::cpu) energy.cpus += group->workers * group->team;
     if (group->kind == DeviceKind::cuda) ++energy.gpus;
   }
   energy_.emplace(energy);

@@ -81,6 +81,11 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->check(whole_number(1, most_workers));
   app.add_option("--chunks", flags.chunks, "cut the batch into N chunks, or into sizes such as 3,5")
       ->type_name("N|SIZES");
+  app.add_option("--team", job.plan.team,
+                 "threads that work on a chunk together; --workers counts all of them")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers))
+      ->capture_default_str();
   app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
       ->type_name("LIST")
       ->capture_default_str();
@@ -319,7 +324,8 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
-      if (group.kind == DeviceKind::cpu) group.workers = *flags.job.workers;
+      if (group.kind == DeviceKind::cpu)
+        group.workers = std::max(1, *flags.job.workers / group.team);
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
   goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
   return std::move(job);

@@ -15,12 +15,14 @@ constexpr double assumed_flops_per_second = 20e9;
 constexpr double least_chunk_seconds = 200e-6;
 constexpr std::int64_t deterministic_chunks = 8;
 
+int teams_of(const PlanOptions& options) { return options.workers / options.team; }
+
 std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
                                  const PlanOptions& options) {
   const double seconds =
       step_flops(graph) * static_cast<double>(samples) / assumed_flops_per_second;
   const auto worthwhile = static_cast<std::int64_t>(seconds / least_chunk_seconds);
-  const std::int64_t most = options.deterministic ? deterministic_chunks : options.workers;
+  const std::int64_t most = options.deterministic ? deterministic_chunks : teams_of(options);
   return std::clamp<std::int64_t>(worthwhile, 1, std::min(most, samples));
 }
 
@@ -42,7 +44,8 @@ DeviceGroup cpu_group(const Graph& graph, std::int64_t share, const PlanOptions&
   const int count = static_cast<int>(cpu.chunks.size());
   // One chunk and one segment make a chain: a second worker would only disturb the first.
   const bool chain = count == 1 && options.segments.value_or("step") == "step";
-  cpu.workers = chain ? 1 : options.workers;
+  cpu.workers = chain ? 1 : teams_of(options);
+  cpu.team = options.team;
   cpu.lanes = options.deterministic
                   ? static_cast<int>(std::min<std::int64_t>(count, deterministic_chunks))
                   : std::min(count, cpu.workers);
@@ -103,6 +106,9 @@ std::vector<DeviceKind> devices_named(const std::string& text) {
 }
 
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options) {
+  if (options.team < 1 || options.team > options.workers)
+    throw InputError("--team " + std::to_string(options.team) + ": use 1 to " +
+                     std::to_string(options.workers) + ", the --workers to form teams of");
   Plan plan;
   plan.recipe = recipe.fingerprint();
   plan.segments = segments_named(graph, options.segments.value_or("step"));

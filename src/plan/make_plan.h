@@ -10,7 +10,8 @@
 namespace regatta {
 
 struct PlanOptions {
-  int workers = 1;
+  int workers = 1;  // CPUs to use: with teams there are fewer workers, each of `team` threads
+  int team = 1;
   Layout layout = Layout::blocked16;  // of the CPU group
   // Sizes; one number n means n equal chunks. With several devices it cuts the CPU's share.
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loop"};
 constexpr std::array<std::string_view, 3> perf_model_names{"assumed", "history", "regression"};
 
+constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
+
 NodeId node_named(const Graph& graph, const std::string& name) {
   for (const Node& node : graph.nodes())
     if (node.name == name) return node.id;
@@ -95,6 +97,11 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
     check(group->kind == DeviceKind::cpu || plan.reduction != Reduction::redux,
           "--reduction redux is for CPU groups; use slots or loop with " + who);
     check(group->workers >= 1, who + " has no worker");
+    check(group->team >= 1 && group->team <= most_team,
+          who + " has teams of " + std::to_string(group->team) + " threads; use 1 to " +
+              std::to_string(most_team));
+    check(group->team == 1 || group->kind == DeviceKind::cpu,
+          who + " has teams of threads; only CPU workers have them");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");
@@ -146,7 +153,8 @@ Json to_json(const Plan& plan, const Graph& graph) {
                         {"workers", group.workers},
                         {"layout", layout_name(group.layout)},
                         {"chunks", group.chunks},
-                        {"lanes", group.lanes}});
+                        {"lanes", group.lanes},
+                        {"team", group.team}});
     nodes.push_back({{"name", node.name}, {"groups", groups}});
   }
   Json segments = Json::array();
@@ -179,7 +187,8 @@ Plan plan_from_json(const Json& json, const Graph& graph) try {
       node.groups.push_back(
           {group_json.at("name"), kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda,
            group_json.at("workers"), layout_named(group_json.at("layout").get<std::string>()),
-           group_json.at("chunks").get<std::vector<std::int64_t>>(), group_json.at("lanes")});
+           group_json.at("chunks").get<std::vector<std::int64_t>>(), group_json.at("lanes"),
+           group_json.value("team", 1)});
     }
     plan.nodes.push_back(std::move(node));
   }

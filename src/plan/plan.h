@@ -23,6 +23,7 @@ struct DeviceGroup {
   std::vector<std::int64_t> chunks;  // samples of a full batch; their sum is the group's share
   // Chunk i runs in lane i % lanes: chunks of a lane share memory and, in order, a gradient slot.
   int lanes = 1;
+  int team = 1;  // threads of each CPU worker; workers * team should not pass the CPUs there are
 };
 
 struct PlanNode {

@@ -81,6 +81,9 @@ Json plan_facts(const Json& plan) {
       const Json chunks = group.value("chunks", Json::array());
       rows.push_back({"group " + group.value("name", ""),
                       std::to_string(group.value("workers", 0)) + " workers, " +
+                          (group.value("team", 1) > 1
+                               ? "teams of " + std::to_string(group.value("team", 1)) + ", "
+                               : "") +
                           std::to_string(chunks.size()) + " chunks: " + chunks.dump()});
     }
   Json rest = plan;

@@ -60,7 +60,9 @@ std::string plan_text(const Plan& plan, const Graph& graph) {
     for (const std::int64_t size : group->chunks)
       sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
     row("group " + group->name,
-        std::to_string(group->workers) + " workers; chunks of " + sizes + " samples");
+        std::to_string(group->workers) + " workers" +
+            (group->team > 1 ? " of " + std::to_string(group->team) + " threads" : "") +
+            "; chunks of " + sizes + " samples");
   }
   row("segments", std::to_string(plan.segments.size()));
   row("reduction", std::string(reduction_name(plan.reduction)));

@@ -33,6 +33,35 @@ TEST(Plan, LargeWorkIsCutForEveryWorker) {
   EXPECT_EQ(chunks_of(plan).size(), 4u);
 }
 
+TEST(Plan, TeamsShareTheCpusAskedFor) {
+  const Graph graph = fuse(build_model("resnet18"));
+  const Plan plan = make_plan(graph, recipe_of(32), {.workers = 16, .team = 4});
+  EXPECT_EQ(groups_of(plan).front()->workers, 4);
+  EXPECT_EQ(groups_of(plan).front()->team, 4);
+  EXPECT_EQ(chunks_of(plan).size(), 4u);
+  const Plan alone = make_plan(graph, recipe_of(1), {.workers = 3, .team = 2});
+  EXPECT_EQ(groups_of(alone).front()->workers, 1);
+  EXPECT_EQ(groups_of(alone).front()->team, 2);
+}
+
+TEST(Plan, ATeamNeedsItsCpusAndIsNotForGpus) {
+  const Graph graph = fuse(build_model("tiny"));
+  for (const int team : {0, -1, 3})
+    EXPECT_NE(error_text([&] {
+                make_plan(graph, recipe_of(10), {.workers = 2, .team = team});
+              }).find("--team " + std::to_string(team)),
+              std::string::npos);
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 1});
+  plan.nodes[0].groups[0].team = 1'000'000;
+  EXPECT_EQ(faults(plan, graph, 10).size(), 1u);
+  plan.nodes[0].groups[0].team = 2;
+  EXPECT_TRUE(faults(plan, graph, 10).empty());
+  plan.nodes[0].groups[0].kind = DeviceKind::cuda;
+  plan.nodes[0].groups[0].layout = Layout::nhwc;
+  plan.loaders = 1;
+  EXPECT_EQ(faults(plan, graph, 10).size(), 1u);
+}
+
 TEST(Plan, DeterministicChunksDoNotAskForTheNumberOfWorkers) {
   const Graph graph = fuse(build_model("resnet18"));
   const Plan one = make_plan(graph, recipe_of(32), {.workers = 1, .deterministic = true});
@@ -54,7 +83,8 @@ TEST(Plan, ReportsEveryBrokenInvariant) {
 
 TEST(Plan, SurvivesItsJson) {
   const Graph graph = fuse(build_model("lenet5"));
-  PlanOptions options{.workers = 3, .chunks = std::vector<std::int64_t>{3, 7}, .segments = "block"};
+  PlanOptions options{
+      .workers = 3, .team = 2, .chunks = std::vector<std::int64_t>{3, 7}, .segments = "block"};
   options.reduction = Reduction::loop;
   const Plan plan = make_plan(graph, recipe_of(10), options);
   const Plan back = plan_from_json(Json::parse(to_json(plan, graph).dump()), graph);
