@@ -24,7 +24,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
-  std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "assumed";
+  std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "fitted";
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
@@ -108,8 +108,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "StarPU scheduler (default: STARPU_SCHED, or eager)")
       ->type_name("NAME");
   app.add_option("--perf-model", flags.perf_model,
-                 "what schedulers such as dmda are told of a task's time: assumed, or learned by\n"
-                 "StarPU: history, regression")
+                 "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
+                 "or learned by StarPU: history, regression")
       ->type_name("KIND")
       ->capture_default_str();
   app.add_flag("--deterministic", job.plan.deterministic,

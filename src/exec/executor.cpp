@@ -16,10 +16,12 @@
 #include "exec/cuda_runner.h"
 #include "exec/frame.h"
 #include "exec/interpreter.h"
+#include "exec/observe.h"
 #include "exec/perf_models.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
 #include "platform/machine.h"
+#include "tasks/costs.h"
 
 namespace regatta {
 namespace {
@@ -88,12 +90,20 @@ class Executor::Impl {
     submission->unfinished = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = submission->number = steps_submitted_++;
-    const bool recorded = recording_ && recording_->begin(*submission, list);
+    if (sink_) {
+      submission->times.resize(list.tasks.size());
+      for (TaskTimes& times : submission->times) times.with_operators = sees_operators_;
+    }
+    if (recording_) recording_->begin(*submission, list);
+    const bool timed = !submission->times.empty();
+    const std::vector<double>& predicted = predicted_.at(job);
     if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
     for (const Task& task : list.tasks) {
-      submission->runs.push_back({this, submission.get(), &list, &task});
-      if (recorded) submission->runs.back().times = &submission->times[submission->runs.size() - 1];
-      submit_task(submission->runs.back(), step);
+      const std::size_t t = submission->runs.size();
+      TaskRun& run = submission->runs.emplace_back(
+          TaskRun{this, submission.get(), &list, &task, nullptr, predicted[t]});
+      if (timed) run.times = &submission->times[t];
+      submit_task(run, step);
     }
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
@@ -149,7 +159,13 @@ class Executor::Impl {
     recording_->close();
     recording_.reset();
   }
+  void watch(TimesSink sink, bool operators) {
+    sink_ = std::move(sink);
+    sees_operators_ = operators;
+  }
   StepResult wait(const Submission& submission, StepResult result) {
+    if (sink_ && !submission.times.empty())
+      sink_({blueprint, *submission.runs.front().list, submission.spans, submission.times});
     if (recording_) recording_->take(submission, result.finished);
     return result;
   }
@@ -167,6 +183,7 @@ class Executor::Impl {
     found->second = lower(blueprint, job);
     if (const auto broken = faults(found->second); !broken.empty())
       throw Error("internal: the task list is broken: " + broken.front());
+    predict(found->second);
     return found->second;
   }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
@@ -207,6 +224,18 @@ class Executor::Impl {
         blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
         options_.numbers.samples, options_.normalisation);
     return memory_nodes;
+  }
+
+  // Once for all steps, since schedulers ask while tasks fly.
+  void predict(const TaskList& list) {
+    const ProfileCosts costs(blueprint, options_.profile, options_.data,
+                             list.job == Job::evaluate ? Pass::evaluate : Pass::train);
+    std::vector<double>& predicted = predicted_[list.job];
+    for (const Task& task : list.tasks) {
+      const DeviceGroup& group = blueprint.group(task.group);
+      const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
+      predicted.push_back(1e6 * costs.of(task, busy).seconds);
+    }
   }
 
   void submit_task(TaskRun& run, std::size_t step) {
@@ -339,7 +368,7 @@ class Executor::Impl {
     starpu_perfmodel_init(&model_);
     model_.type = STARPU_PER_WORKER;
     model_.worker_cost_function = [](starpu_task* task, unsigned, unsigned) {
-      return assumed_microseconds(*static_cast<TaskRun*>(task->cl_arg)->task);
+      return static_cast<TaskRun*>(task->cl_arg)->predicted_us;
     };
     model_.symbol = "regatta";
 
@@ -359,7 +388,7 @@ class Executor::Impl {
   }
 
   starpu_codelet* codelet_of(const Task& task, bool on_gpu) {
-    if (blueprint.plan.perf_model != PerfModel::assumed) return models_.of(task, on_gpu);
+    if (blueprint.plan.perf_model != PerfModel::fitted) return models_.of(task, on_gpu);
     return on_gpu ? &cuda_codelet_ : &cpu_codelet_;
   }
 
@@ -396,11 +425,14 @@ class Executor::Impl {
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, TaskList> lists_;
+  std::map<Job, std::vector<double>> predicted_;  // microseconds by task
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
   std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
   std::unique_ptr<Recording> recording_;
+  TimesSink sink_;
+  bool sees_operators_ = false;
   bool spare_cpu_ = static_cast<int>(starpu_worker_get_count()) < available_cpus();
 };
 
@@ -433,6 +465,9 @@ void Executor::record(std::shared_ptr<trace::Recorder> recorder) {
   impl_->record(std::move(recorder));
 }
 void Executor::end_record() { impl_->end_record(); }
+void Executor::watch(std::function<void(const ListTimes&)> sink, bool operators) {
+  impl_->watch(std::move(sink), operators);
+}
 
 std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
   return Impl::read(impl_->of_parameter(kind, id, second),

@@ -20,6 +20,8 @@ namespace regatta {
 namespace trace {
 class Recorder;
 }
+class Profile;
+struct ListTimes;
 
 // What a submitted list needs from outside.
 struct StepInput {
@@ -52,6 +54,9 @@ struct ExecOptions {
   Normalisation normalisation;
   bool training = true;
   std::uint64_t seed = 1;  // of the recipe: dropout draws by it
+  // What schedulers reckon with; without a profile, a guess. `data` as the recipe writes it.
+  std::shared_ptr<const Profile> profile = nullptr;
+  std::string data = {};
 };
 
 // A loss or a gradient is infinite or not a number. From then on no list moves parameters, not even
@@ -100,6 +105,9 @@ class Executor {
   void record(std::shared_ptr<trace::Recorder> recorder);
   // With nothing on its way: the record is complete.
   void end_record();
+  // From now on `sink` is told what the tasks of each list took, operator by operator if so
+  // wished, when the list is waited for; without a sink, no longer. Apart from any record.
+  void watch(std::function<void(const ListTimes&)> sink, bool operators);
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }

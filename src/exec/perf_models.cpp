@@ -42,7 +42,7 @@ PerfModels::PerfModels(PerfModel kind, const std::string& network) : kind_(kind)
 }
 
 void PerfModels::describe(const starpu_codelet& cpu, const starpu_codelet& cuda) {
-  if (kind_ == PerfModel::assumed) return;
+  if (kind_ == PerfModel::fitted) return;
   for (PerPhase& phase : per_phase_) {
     starpu_perfmodel_init(&phase.model);
     phase.model.type = kind_ == PerfModel::history ? STARPU_HISTORY_BASED : STARPU_REGRESSION_BASED;

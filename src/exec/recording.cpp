@@ -61,8 +61,6 @@ trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
 
 }  // namespace
 
-double assumed_microseconds(const Task& task) { return 5.0 + task.flops / 20e3; }
-
 Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
     : recorder_(std::move(recorder)), blueprint_(blueprint) {
   add_workers();
@@ -123,6 +121,7 @@ bool Recording::begin(Submission& submission, const TaskList& list) {
     profiling_ = wanted;
   }
   if (!wanted) return false;
+  submission.recorded = true;
   submission.times.resize(list.tasks.size());
   if (recorder_->options().operators)
     for (TaskTimes& times : submission.times) times.with_operators = true;
@@ -135,7 +134,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   if (step >= recorder_->options().first_step - 1 && step > 0 &&
       (step <= recorder_->options().last_step))
     recorder_->take(trace::Mark{"step", step, recorder_->time(finished)});
-  if (submission.times.empty()) return;
+  if (!submission.recorded) return;
   const TaskList& list = *submission.runs.front().list;
   const std::int32_t kind = first_kind(list);
   trace::Piece piece;
@@ -155,7 +154,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     task.end = std::max(task.start, recorder_->time(times.end));
     task.acquire = times.acquire.count();
     const double predicted =
-        times.predicted_us > 0 ? times.predicted_us : assumed_microseconds(list.tasks[t]);
+        times.predicted_us > 0 ? times.predicted_us : submission.runs[t].predicted_us;
     task.predicted = static_cast<trace::Time>(1000 * predicted);
     // A GPU is handed its next task while it works on the one before.
     task.start = std::clamp(device_free_[worker], task.start, task.end);

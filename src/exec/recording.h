@@ -104,7 +104,4 @@ class Recording {
   std::vector<OwnTime> own_;
 };
 
-// Durations that StarPU's schedulers are told, until costs are measured.
-double assumed_microseconds(const Task& task);
-
 }  // namespace regatta

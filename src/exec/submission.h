@@ -22,6 +22,7 @@ struct TaskRun {
   const TaskList* list = nullptr;
   const Task* task = nullptr;
   TaskTimes* times = nullptr;  // of a run that is recorded
+  double predicted_us = 0;  // by our own costs
   starpu_task* starpu = nullptr;
 };
 
@@ -34,7 +35,8 @@ struct Submission {
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
-  std::vector<TaskTimes> times;             // by task, if recorded
+  std::vector<TaskTimes> times;             // by task, if recorded or watched
+  bool recorded = false;
   std::size_t number = 0;                   // of all lists submitted
   std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
   std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on

@@ -18,7 +18,7 @@ struct PlanOptions {
   std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
   std::string scheduler = "eager";
-  PerfModel perf_model = PerfModel::assumed;
+  PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
 
   std::vector<DeviceKind> devices{DeviceKind::cpu};

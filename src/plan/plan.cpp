@@ -11,7 +11,7 @@ namespace regatta {
 namespace {
 
 constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loop"};
-constexpr std::array<std::string_view, 3> perf_model_names{"assumed", "history", "regression"};
+constexpr std::array<std::string_view, 3> perf_model_names{"fitted", "history", "regression"};
 
 constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
 
@@ -42,7 +42,7 @@ PerfModel perf_model_named(std::string_view name) {
   for (std::size_t i = 0; i < perf_model_names.size(); ++i)
     if (perf_model_names[i] == name) return static_cast<PerfModel>(i);
   throw InputError("perf model '" + std::string(name) + "' is unknown" +
-                   did_you_mean(name, {"assumed", "history", "regression"}) +
+                   did_you_mean(name, {"fitted", "history", "regression"}) +
                    ": use assumed, history or regression");
 }
 
@@ -201,7 +201,7 @@ Plan plan_from_json(const Json& json, const Graph& graph) try {
   plan.steps_in_flight = json.at("steps_in_flight");
   plan.loaders = json.at("loaders");
   plan.scheduler = json.at("scheduler");
-  plan.perf_model = perf_model_named(json.value("perf_model", "assumed"));
+  plan.perf_model = perf_model_named(json.value("perf_model", "fitted"));
   plan.deterministic = json.at("deterministic");
   return plan;
 } catch (const nlohmann::json::exception& error) {

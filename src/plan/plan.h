@@ -45,7 +45,7 @@ enum class Reduction {
 
 // What StarPU's model-based schedulers are told a task takes.
 enum class PerfModel {
-  assumed,     // from its FLOPs
+  fitted,      // by the profile of this machine
   history,     // StarPU's mean of earlier runs of the same task
   regression,  // StarPU's power law over the FLOPs of earlier tasks
 };
@@ -61,7 +61,7 @@ struct Plan {
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
   std::string scheduler = "eager";
-  PerfModel perf_model = PerfModel::assumed;
+  PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
 };
 

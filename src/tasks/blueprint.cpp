@@ -126,7 +126,9 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .state_offset = std::vector<std::size_t>(graph.states().size()),
                       .statistics_offset = std::vector<std::size_t>(nodes),
                       .partials_offset = std::vector<std::size_t>(nodes),
-                      .optimizer = numbers.optimizer};
+                      .optimizer = numbers.optimizer,
+                      .sample_dtype = numbers.samples,
+                      .precision = numbers.precision};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));

@@ -58,6 +58,8 @@ struct Blueprint {
   std::size_t sample_bytes = 0;                // one stored sample
   std::size_t targets_offset = 0;              // inside a samples buffer of the largest chunk
   OptimizerSettings optimizer;
+  Dtype sample_dtype = Dtype::u8;
+  Precision precision = Precision::fp32;
 
   bool cut() const { return chunks.size() > 1; }
   // StarPU adds the gradients; with a single chunk there is nothing to add.

@@ -2,7 +2,12 @@
 // share.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <tuple>
+
 #include "profile/profile.h"
+#include "tasks/cost_names.h"
 #include "tasks/task_list.h"
 
 namespace regatta {
@@ -15,6 +20,39 @@ class TaskCosts {
   // included; they share memory bandwidth.
   virtual Estimate of(const Task& task, int busy) const = 0;
   virtual RuntimeCosts runtime() const = 0;
+};
+
+// A task costs what its instructions cost, by the profile; what the profile lacks is guessed from
+// FLOPs and bytes, with a wide interval. Not for several threads at once: it remembers its answers.
+class ProfileCosts : public TaskCosts {
+ public:
+  // `data` as the recipe writes it; the blueprint must stay. No profile: all is guessed.
+  ProfileCosts(const Blueprint& blueprint, std::shared_ptr<const Profile> profile,
+               const std::string& data, Pass pass = Pass::train);
+
+  Estimate of(const Task& task, int busy) const override;
+  RuntimeCosts runtime() const override { return runtime_; }
+
+  // How much of the predicted time of all these tasks rests on measurements, from 0 to 1.
+  double known_share(const TaskList& list, int busy) const;
+
+ private:
+  struct Answer {
+    Estimate cost;
+    double known = 0;  // seconds of it that were measured
+  };
+  // All that the cost of an action depends on.
+  using Question = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t,
+                              std::uint32_t, int>;
+  const Answer& answer(const Action& action, int busy) const;
+  Answer answer(const Task& task, int busy) const;
+  void add(Answer& answer, const CostPiece& piece, int busy) const;
+
+  CostNames names_;
+  std::shared_ptr<const Profile> profile_;
+  RuntimeCosts runtime_;
+  mutable std::map<Question, Answer> answers_;
+  mutable std::map<const CostName*, const Fit*> fits_;
 };
 
 }  // namespace regatta

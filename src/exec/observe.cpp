@@ -1,0 +1,140 @@
+#include "exec/observe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "profile/robust.h"
+
+namespace regatta {
+namespace {
+
+using Time = TraceClock::time_point;
+
+double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
+
+// How many workers computed, over time.
+class Company {
+ public:
+  explicit Company(std::span<const TaskTimes> times) {
+    std::vector<std::pair<Time, int>> changes;
+    for (const TaskTimes& task : times) {
+      changes.emplace_back(task.start, 1);
+      changes.emplace_back(task.end, -1);
+    }
+    std::ranges::sort(changes);
+    double sum = 0;
+    int busy = 0;
+    for (const auto& [when, change] : changes) {
+      if (!marks_.empty()) sum += busy * seconds_between(marks_.back().when, when);
+      busy += change;
+      marks_.push_back({when, sum, busy});
+    }
+  }
+
+  // The mean between two times.
+  double between(Time from, Time to) const {
+    return (until(to) - until(from)) / seconds_between(from, to);
+  }
+
+ private:
+  struct Mark {
+    Time when;
+    double sum;  // worker-seconds up to here
+    int busy;    // from here on
+  };
+  double until(Time when) const {
+    auto after = std::ranges::upper_bound(marks_, when, {}, &Mark::when);
+    if (after == marks_.begin()) return 0;
+    --after;
+    return after->sum + after->busy * seconds_between(after->when, when);
+  }
+  std::vector<Mark> marks_;
+};
+
+// One worker, two, four, ... or all; 0 if it is none of them.
+int level_of(double busy, int all) {
+  int nearest = all;
+  for (int level = 1; level < all; level *= 2)
+    if (std::abs(std::log(busy / level)) < std::abs(std::log(busy / nearest))) nearest = level;
+  return std::abs(busy / nearest - 1) <= 0.2 ? nearest : 0;
+}
+
+int workers_of(const Blueprint& blueprint) {
+  int workers = blueprint.plan.loaders;
+  for (const DeviceGroup* group : groups_of(blueprint.plan)) workers += group->workers;
+  return workers;
+}
+
+}  // namespace
+
+std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names) {
+  std::vector<Observation> all;
+  const Company company(done.times);
+  const int workers = workers_of(done.blueprint);
+  const auto note = [&](const CostPiece& piece, Time start, Time end) {
+    if (end <= start || piece.size <= 0) return;
+    if (const int busy = level_of(company.between(start, end), workers); busy > 0)
+      all.push_back({piece.name->signature, piece.size, busy, seconds_between(start, end)});
+  };
+  for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
+    const Task& task = done.list.tasks[t];
+    const TaskTimes& times = done.times[t];
+    const auto samples = [&](const Action& action) { return done.spans[action.chunk.value].count; };
+    if (names.one_piece(task)) {
+      note(names.whole(task, samples(task.actions.front())), times.start, times.end);
+      continue;
+    }
+    std::vector<CostPiece> pieces;
+    for (const Action& action : task.actions)
+      for (const CostPiece& piece : names.pieces(action, samples(action))) pieces.push_back(piece);
+    if (pieces.size() != times.operators.size()) continue;  // it was not timed, or broke off
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      note(pieces[i], times.operators[i].start, times.operators[i].end);
+  }
+  return all;
+}
+
+std::vector<Observation> runtime_observations_of(const ListTimes& done) {
+  std::vector<Observation> all;
+  const auto note = [&](const char* what, double seconds) {
+    if (seconds > 0) all.push_back({what, 1, 1, seconds});
+  };
+  const std::size_t count = done.list.tasks.size();
+
+  // Submitting: what tasks with few buffers take, and what each buffer adds.
+  std::map<std::size_t, std::vector<double>> by_buffers;
+  for (std::size_t t = 1; t < count; ++t)
+    by_buffers[done.list.tasks[t - 1].accesses.size()].push_back(
+        seconds_between(done.times[t - 1].submit, done.times[t].submit));
+  if (by_buffers.size() > 1) {
+    const auto& [few, fast] = *by_buffers.begin();
+    const auto& [many, slow] = *by_buffers.rbegin();
+    const double each =
+        (median(slow) - median(fast)) / (static_cast<double>(many) - static_cast<double>(few));
+    note("runtime dependency", each);
+    note("runtime submission", median(fast) - each * static_cast<double>(few));
+  }
+
+  std::vector<Time> ready(count);
+  for (std::size_t t = 0; t < count; ++t) ready[t] = done.times[t].submit;
+  Dependencies dependencies;
+  for (const auto& [task, on] : dependencies.follow(done.list, 0, 0))
+    ready[static_cast<std::size_t>(task)] = std::max(ready[static_cast<std::size_t>(task)],
+                                                     done.times[static_cast<std::size_t>(on)].end);
+  std::map<int, std::vector<std::size_t>> by_worker;
+  for (std::size_t t = 0; t < count; ++t) by_worker[done.times[t].worker].push_back(t);
+  for (auto& [worker, tasks] : by_worker) {
+    std::ranges::sort(tasks, {}, [&](std::size_t t) { return done.times[t].start; });
+    for (std::size_t i = 1; i < tasks.size(); ++i) {
+      const Time before = done.times[tasks[i - 1]].end, start = done.times[tasks[i]].start;
+      if (ready[tasks[i]] <= before)
+        note("runtime task", seconds_between(before, start));
+      else
+        note("runtime wake", seconds_between(ready[tasks[i]], start));
+    }
+  }
+  return all;
+}
+
+}  // namespace regatta

@@ -1,0 +1,31 @@
+// From the times of a list's tasks to observations that a profile learns from.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "exec/recording.h"
+#include "tasks/cost_names.h"
+
+namespace regatta {
+
+// A list that has been carried out; gone after the call that it is given to.
+struct ListTimes {
+  const Blueprint& blueprint;
+  const TaskList& list;
+  std::span<const ChunkSpan> spans;  // the live samples of each chunk
+  std::span<const TaskTimes> times;  // by task
+};
+using TimesSink = std::function<void(const ListTimes&)>;
+
+// One for each operator and action that was timed, with the workers that were busy meanwhile; of a
+// GPU's tasks, which are one piece, for each task. Work that saw other workers come and go is left
+// out: it was neither alone nor in company. `names` must be of the list's blueprint and pass.
+std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
+
+// What the runtime took beside the work: submitting, the gap between two tasks of a worker, waking.
+// Of lists with nothing else on its way.
+std::vector<Observation> runtime_observations_of(const ListTimes& done);
+
+}  // namespace regatta

@@ -1,0 +1,61 @@
+// Seconds as a function of size and of how many workers are busy, from what was measured.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "profile/estimate.h"
+
+namespace regatta {
+
+// What one stretch of measuring says of a size.
+struct Session {
+  double seconds = 0;
+  double error = 0;     // half the 95% interval, as a share
+  double held_out = 0;  // how far two halves of the session differ, as a share
+};
+
+// Work of one size with so many workers busy, as it was measured in the latest sessions.
+struct Point {
+  double size = 0;
+  int busy = 1;
+  std::vector<Session> sessions;  // oldest first
+};
+
+// For each number of busy workers a curve through the points that never falls, straight between
+// them. Where one of the curves ends, it goes on in proportion to the one that reaches furthest.
+class Fit {
+ public:
+  Fit() = default;
+  explicit Fit(std::span<const Point> points);
+
+  bool empty() const { return curves_.empty(); }
+  Estimate at(double size, double busy) const;
+  // Whether `size` lies so near to what was measured that at() is more than a guess.
+  bool reaches(double size) const;
+  // A typical point predicted from the others, as a share of what it is; where there are too few,
+  // how far the halves of a session differ.
+  double held_out() const { return held_out_; }
+
+ private:
+  struct Knot {
+    double size, seconds, error;
+  };
+  struct Curve {
+    int busy = 1;
+    std::vector<Knot> knots;  // by size
+
+    // Beyond its ends too, with an error that grows.
+    Knot at(double size) const;
+    double reach() const { return knots.back().size / knots.front().size; }
+  };
+
+  Knot on(const Curve& curve, double size) const;
+  double left_out_error() const;
+
+  std::vector<Curve> curves_;  // by busy
+  std::size_t widest_ = 0;
+  double held_out_ = 0;
+};
+
+}  // namespace regatta

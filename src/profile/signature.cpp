@@ -1,0 +1,102 @@
+#include "profile/signature.h"
+
+#include <array>
+#include <variant>
+
+#include "graph/op.h"
+
+namespace regatta {
+namespace {
+
+constexpr std::array<std::string_view, 6> work_names{
+    "forward", "backward", "statistics", "normalise", "gradient_sums", "gradient_apply"};
+
+std::string text_of(const WorkPlace& place) {
+  std::string text = place.device + " " + std::string(layout_name(place.layout)) + " " +
+                     std::string(precision_name(place.precision));
+  if (place.team > 1) text += " team" + std::to_string(place.team);
+  return text + " | ";
+}
+
+bool is_backward(Work work) {
+  return work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
+}
+
+std::string text_of(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [name, value] : attributes.values()) {
+    if (std::holds_alternative<double>(value)) continue;
+    text += " " + name;
+    for (char separator = '='; const std::int64_t number : attributes.list(name)) {
+      text += separator + std::to_string(number);
+      separator = ',';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
+                         Pass pass, const WorkPlace& place) {
+  const Node& node = graph.node(step.node);
+  std::string text = text_of(place) + std::string(node.op->name);
+  for (const NodeId input : node.inputs) text += " " + graph.node(input).shape.text();
+  text += " -> " + node.shape.text() + text_of(node.attributes);
+  if (!node.parameters.empty()) text += " p" + std::to_string(node.parameters.size());
+  text += " | ";
+  text += pass == Pass::evaluate ? "evaluate" : work_names[static_cast<std::size_t>(step.work)];
+  // The first layer has no gradient to give; of a branch the second adds to the first's.
+  if (is_backward(step.work))
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) switch (flow.mode(node.id, i)) {
+        case GradientMode::none:
+          text += " none";
+          break;
+        case GradientMode::write:
+          text += " write";
+          break;
+        case GradientMode::add:
+          text += " add";
+          break;
+      }
+  return text;
+}
+
+std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype) {
+  // What a folder or a list of files is called says nothing of its cost.
+  return "load " + data.substr(0, data.find(':')) + " " + sample.text() +
+         (dtype == Dtype::u8 ? " u8" : " f32");
+}
+
+std::string deliver_signature(Pass pass, std::int64_t classes) {
+  return pass == Pass::train ? "deliver" : "deliver logits " + std::to_string(classes);
+}
+
+std::string combine_signature(const WorkPlace& place, bool gradient) {
+  return text_of(place) + (gradient ? "combine_gradient" : "combine");
+}
+std::string reduce_signature(const WorkPlace& place) { return text_of(place) + "reduce"; }
+std::string measure_signature(const WorkPlace& place) { return text_of(place) + "measure"; }
+std::string clip_signature(const WorkPlace& place) { return text_of(place) + "clip"; }
+
+std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer) {
+  std::string text = text_of(place) + "update " + std::string(optimizer_name(optimizer.kind));
+  for (int i = 0; i < most_moments; ++i) text += keeps_moment(optimizer, i) ? " moment" : "";
+  if (optimizer.ema > 0) text += " average";
+  if (optimizer.clip_norm > 0 || optimizer.clip_value > 0) text += " clipped";
+  return text;
+}
+
+std::string pack_signature(const WorkPlace& place) { return text_of(place) + "pack"; }
+
+const std::vector<RuntimeCost>& runtime_costs() {
+  static const std::vector<RuntimeCost> all{{"runtime task", &RuntimeCosts::task},
+                                            {"runtime submission", &RuntimeCosts::submission},
+                                            {"runtime dependency", &RuntimeCosts::dependency},
+                                            {"runtime step", &RuntimeCosts::step},
+                                            {"runtime wake", &RuntimeCosts::wake},
+                                            {"runtime byte", &RuntimeCosts::byte}};
+  return all;
+}
+
+}  // namespace regatta

@@ -1,0 +1,46 @@
+// What tells work apart whose time differs. A signature is readable text; what it leaves out, the
+// size, is what a fit is a function of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/optimizer.h"
+#include "base/precision.h"
+#include "graph/program.h"
+#include "profile/profile.h"
+
+namespace regatta {
+
+// Where work runs.
+struct WorkPlace {
+  std::string device = "cpu";  // or "cuda"
+  Layout layout = Layout::blocked16;
+  Precision precision = Precision::fp32;
+  int team = 1;  // threads that share a task
+};
+
+// An instruction; its size is samples. Names of nodes and settings that are no whole numbers do not
+// matter: two layers of one shape share what was learned.
+std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
+                         Pass pass, const WorkPlace& place);
+
+// Bookkeeping, and its size.
+std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples
+std::string deliver_signature(Pass pass, std::int64_t classes);                         // samples
+std::string combine_signature(const WorkPlace& place, bool gradient);  // channels x chunks
+std::string reduce_signature(const WorkPlace& place);                  // bytes of all slots
+std::string measure_signature(const WorkPlace& place);                 // bytes
+std::string clip_signature(const WorkPlace& place);                    // buckets
+std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer);  // bytes
+std::string pack_signature(const WorkPlace& place);  // bytes as packed
+
+// The runtime's own: each of size 1 and with one worker busy.
+struct RuntimeCost {
+  std::string_view signature;
+  double RuntimeCosts::*value;
+};
+const std::vector<RuntimeCost>& runtime_costs();
+
+}  // namespace regatta

@@ -1,0 +1,140 @@
+#include "tasks/cost_names.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "graph/op.h"
+
+namespace regatta {
+namespace {
+
+constexpr std::size_t works = static_cast<std::size_t>(Work::gradient_apply) + 1;
+
+bool is_backward(Work work) {
+  return work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
+}
+
+}  // namespace
+
+CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass pass)
+    : blueprint_(blueprint),
+      pass_(pass),
+      load_(load_signature(data, blueprint.graph.node(blueprint.graph.input()).shape,
+                           blueprint.sample_dtype)),
+      instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {}
+
+WorkPlace CostNames::place(GroupId group) const {
+  const DeviceGroup& where = blueprint_.group(group);
+  return {.device = where.kind == DeviceKind::cpu ? "cpu" : "cuda",
+          .layout = where.layout,
+          .precision = blueprint_.precision,
+          .team = 1};
+}
+
+const CostName* CostNames::instruction(const Instruction& step, GroupId group) const {
+  const Graph& graph = blueprint_.graph;
+  const std::size_t index = (group.value * graph.nodes().size() + step.node.value) * works +
+                            static_cast<std::size_t>(step.work);
+  std::optional<CostName>& name = instructions_[index];
+  if (name) return &*name;
+  const Node& node = graph.node(step.node);
+  const Cost cost = node.op->cost(node, input_shapes(graph, node));
+  const auto& forms = blueprint_.forms[group.value];
+  std::size_t bytes = forms[node.id.value].bytes(1);
+  for (const NodeId input : node.inputs) bytes += forms[input.value].bytes(1);
+  const bool back = is_backward(step.work);
+  name = CostName{.signature = signature_of(graph, blueprint_.flow, step, pass_, place(group)),
+                  .flops = back ? cost.backward_flops : cost.forward_flops,
+                  .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
+  return &*name;
+}
+
+const CostName* CostNames::kept(std::string signature, double bytes, double flops) const {
+  const auto [found, fresh] = bookkeeping_.try_emplace(signature);
+  if (fresh) found->second = {.signature = std::move(signature), .flops = flops, .bytes = bytes};
+  return &found->second;
+}
+
+CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) const {
+  const Graph& graph = blueprint_.graph;
+  const WorkPlace owner = place(blueprint_.owner);
+  const auto bucket_bytes = [&] {
+    return static_cast<double>(blueprint_.buckets[action.bucket.value].bytes);
+  };
+  switch (action.phase) {
+    case Phase::load:
+      return {kept(load_, 2 * static_cast<double>(blueprint_.sample_bytes)),
+              static_cast<double>(samples)};
+    case Phase::deliver:
+      return {kept(deliver_signature(pass_, graph.classes()), 16), static_cast<double>(samples)};
+    case Phase::combine:
+    case Phase::combine_gradient: {
+      const Program& program = blueprint_.segments[action.segment.value].train;
+      const bool back = action.phase == Phase::combine_gradient;
+      const std::size_t meeting =
+          back ? program.meetings.size() - 1 - action.part : std::size_t{action.part};
+      const std::int64_t channels = graph.node(program.meetings[meeting]).shape.channels();
+      return {kept(combine_signature(owner, back), 16),
+              static_cast<double>(channels) * static_cast<double>(blueprint_.chunks.size())};
+    }
+    case Phase::reduce:
+      return {kept(reduce_signature(owner), 1), bucket_bytes() * gradient_slots(blueprint_.plan)};
+    case Phase::measure:
+      return {kept(measure_signature(owner), 1), bucket_bytes()};
+    case Phase::clip:
+      return {kept(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
+    case Phase::update:
+      return {kept(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
+    case Phase::pack:
+      return {kept(pack_signature(place(action.group)), 2),
+              static_cast<double>(
+                  blueprint_.buckets[action.bucket.value].packed_bytes[action.group.value])};
+    case Phase::forward:
+    case Phase::backward:
+      break;
+  }
+  return {};
+}
+
+bool CostNames::one_piece(const Task& task) const {
+  return !task.on_host && blueprint_.group(task.group).kind == DeviceKind::cuda;
+}
+
+CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
+  std::string mark;
+  double bytes = 0, flops = 0;
+  for (const Action& action : task.actions) {
+    mark += phase_name(action.phase);
+    for (const CostPiece& piece : pieces(action, samples)) {
+      mark += piece.name->signature;
+      // Bookkeeping's size is not of samples, and two buckets may differ.
+      if (piece.size != static_cast<double>(samples)) mark += std::to_string(piece.size);
+      bytes += piece.name->bytes * piece.size;
+      flops += piece.name->flops * piece.size;
+    }
+  }
+  const WorkPlace where = place(task.group);
+  const double size = std::max<double>(1, static_cast<double>(samples));
+  return {kept(where.device + " " + std::string(layout_name(where.layout)) + " " +
+                   std::string(precision_name(where.precision)) + " | task " +
+                   sha256_hex(mark).substr(0, 16),
+               bytes / size, flops / size),
+          size};
+}
+
+std::vector<CostPiece> CostNames::pieces(const Action& action, std::int64_t samples) const {
+  if (action.phase != Phase::forward && action.phase != Phase::backward)
+    return {bookkeeping(action, samples)};
+  const SegmentPlace& segment = blueprint_.segments[action.segment.value];
+  const Program& program = pass_ == Pass::evaluate ? segment.evaluate : segment.train;
+  const Part& part =
+      action.phase == Phase::forward ? program.forward[action.part] : program.backward[action.part];
+  const GroupId group = blueprint_.chunks[action.chunk.value].group;
+  std::vector<CostPiece> all;
+  all.reserve(part.size());
+  for (const Instruction& step : part)
+    all.push_back({instruction(step, group), static_cast<double>(samples)});
+  return all;
+}
+
+}  // namespace regatta

@@ -1,0 +1,57 @@
+// What the profile calls the pieces of a task: one list, so that what is measured under a name is
+// what is looked up under it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "profile/signature.h"
+#include "tasks/task_list.h"
+
+namespace regatta {
+
+struct CostName {
+  std::string signature;
+  double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
+};
+
+struct CostPiece {
+  const CostName* name = nullptr;
+  double size = 0;
+};
+
+// Not for several threads at once: names are made when they are first asked for.
+class CostNames {
+ public:
+  // `data` as the recipe writes it: loading differs from data to data. The blueprint stays.
+  CostNames(const Blueprint& blueprint, const std::string& data, Pass pass);
+
+  // In the order in which they are carried out, one for each timing that the executor can take:
+  // the instructions of a part, or the action as a whole. `samples`: those of the action's chunk.
+  std::vector<CostPiece> pieces(const Action& action, std::int64_t samples) const;
+
+  // A GPU carries a task out as one graph: it has no pieces to be timed, and is learned whole.
+  bool one_piece(const Task& task) const;
+  CostPiece whole(const Task& task, std::int64_t samples) const;
+
+  WorkPlace place(GroupId group) const;
+  const Blueprint& blueprint() const { return blueprint_; }
+  Pass pass() const { return pass_; }
+
+ private:
+  const CostName* instruction(const Instruction& step, GroupId group) const;
+  CostPiece bookkeeping(const Action& action, std::int64_t samples) const;
+  const CostName* kept(std::string signature, double bytes, double flops = 0) const;
+
+  const Blueprint& blueprint_;
+  Pass pass_;
+  std::string load_;
+  mutable std::vector<std::optional<CostName>> instructions_;  // by group, node and work
+  mutable std::map<std::string, CostName> bookkeeping_;
+};
+
+}  // namespace regatta

@@ -1,0 +1,80 @@
+#include "tasks/costs.h"
+
+namespace regatta {
+namespace {
+
+// Rates where nothing was measured, and how far off such a guess may be, each way.
+struct Rates {
+  double flops, bytes, least;
+};
+constexpr Rates core{.flops = 20e9, .bytes = 5e9, .least = 1e-6};
+constexpr Rates gpu{.flops = 10e12, .bytes = 1e12, .least = 1e-5};
+constexpr double doubt = 4;
+
+Estimate guess(const CostPiece& piece) {
+  const Rates& rates = piece.name->signature.starts_with("cuda") ? gpu : core;
+  const double seconds = rates.least + piece.size * (piece.name->flops / rates.flops +
+                                                     piece.name->bytes / rates.bytes);
+  return {seconds, seconds / doubt, seconds * doubt};
+}
+
+}  // namespace
+
+ProfileCosts::ProfileCosts(const Blueprint& blueprint, std::shared_ptr<const Profile> profile,
+                           const std::string& data, Pass pass)
+    : names_(blueprint, data, pass), profile_(std::move(profile)) {
+  if (profile_) runtime_ = profile_->runtime();
+}
+
+const ProfileCosts::Answer& ProfileCosts::answer(const Action& action, int busy) const {
+  const Blueprint& blueprint = names_.blueprint();
+  const Chunk& chunk = blueprint.chunks[action.chunk.value];
+  const auto [found, fresh] = answers_.try_emplace(
+      Question{action.phase, action.segment.value, action.part, chunk.capacity, chunk.group.value,
+               action.bucket.value + (action.group.value << 24), busy});
+  Answer& answer = found->second;
+  if (!fresh) return answer;
+  for (const CostPiece& piece : names_.pieces(action, chunk.capacity)) add(answer, piece, busy);
+  return answer;
+}
+
+void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
+  const auto [fit, first] = fits_.try_emplace(piece.name);
+  if (first && profile_) fit->second = profile_->find(piece.name->signature);
+  if (!fit->second) {
+    answer.cost += guess(piece);
+    return;
+  }
+  const Estimate cost = fit->second->at(piece.size, busy);
+  answer.cost += cost;
+  if (fit->second->reaches(piece.size)) answer.known += cost.seconds;
+}
+
+ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {
+  Answer total;
+  if (names_.one_piece(task)) {
+    const ChunkId chunk = task.actions.front().chunk;
+    add(total, names_.whole(task, names_.blueprint().chunks[chunk.value].capacity), busy);
+    return total;
+  }
+  for (const Action& action : task.actions) {
+    const Answer& found = answer(action, busy);
+    total.cost += found.cost;
+    total.known += found.known;
+  }
+  return total;
+}
+
+Estimate ProfileCosts::of(const Task& task, int busy) const { return answer(task, busy).cost; }
+
+double ProfileCosts::known_share(const TaskList& list, int busy) const {
+  double known = 0, all = 0;
+  for (const Task& task : list.tasks) {
+    const Answer found = answer(task, busy);
+    known += found.known;
+    all += found.cost.seconds;
+  }
+  return all > 0 ? known / all : 0;
+}
+
+}  // namespace regatta

@@ -1,0 +1,65 @@
+#include "profile/fit.h"
+
+#include <gtest/gtest.h>
+
+namespace regatta {
+namespace {
+
+Point point(double size, int busy, double seconds) { return {size, busy, {{seconds, 0.01, 0.01}}}; }
+
+TEST(Fit, OneSizeIsTakenInProportionUpwards) {
+  const Fit fit(std::vector{point(4, 1, 8.0)});
+  EXPECT_DOUBLE_EQ(fit.at(4, 1).seconds, 8.0);
+  EXPECT_DOUBLE_EQ(fit.at(8, 1).seconds, 16.0);
+}
+
+TEST(Fit, MoreWorkNeverTakesLessTime) {
+  const Fit fit(std::vector{point(1, 1, 3.0), point(2, 1, 2.0), point(4, 1, 5.0), point(8, 1, 4.5),
+                            point(16, 1, 9.0)});
+  double before = 0;
+  for (double size = 0.5; size < 40; size += 0.25) {
+    const double seconds = fit.at(size, 1).seconds;
+    EXPECT_GE(seconds, before) << size;
+    before = seconds;
+  }
+}
+
+TEST(Fit, BeyondWhatWasMeasuredItStaysSaneAndIsLessSure) {
+  // The last two sizes alone would say that samples are free.
+  const Fit fit(std::vector{point(1, 1, 1.0), point(8, 1, 8.0), point(9, 1, 8.0)});
+  const Estimate far = fit.at(90, 1);
+  EXPECT_GT(far.seconds, 40.0);
+  EXPECT_LT(far.seconds, 160.0);
+  const Estimate near = fit.at(9, 1);
+  EXPECT_GT(far.high / far.low, near.high / near.low);
+  EXPECT_TRUE(fit.reaches(18));
+  EXPECT_FALSE(fit.reaches(90));
+}
+
+TEST(Fit, BetweenAloneAndAllBusyTheSlowdownGrowsEvenly) {
+  const Fit fit(
+      std::vector{point(1, 1, 1.0), point(2, 1, 2.0), point(1, 5, 2.0), point(2, 5, 4.0)});
+  EXPECT_DOUBLE_EQ(fit.at(1, 3).seconds, 1.5);
+  EXPECT_DOUBLE_EQ(fit.at(2, 5).seconds, 4.0);
+}
+
+TEST(Fit, WhereOneCurveEndsItFollowsTheOther) {
+  // All busy was measured up to 2 samples, one worker alone up to 16.
+  const Fit fit(std::vector{point(1, 1, 1.0), point(2, 1, 2.0), point(16, 1, 10.0),
+                            point(1, 4, 2.0), point(2, 4, 4.0)});
+  EXPECT_DOUBLE_EQ(fit.at(16, 4).seconds, 20.0);
+}
+
+TEST(Fit, MoreBusyWorkersThanWereEverSeenMakeItLessSure) {
+  const Fit fit(std::vector{point(1, 1, 1.0), point(2, 1, 2.0)});
+  EXPECT_DOUBLE_EQ(fit.at(2, 8).seconds, 2.0);
+  EXPECT_GT(fit.at(2, 8).high, fit.at(2, 1).high);
+}
+
+TEST(Fit, OfNothingIsEmpty) {
+  EXPECT_TRUE(Fit(std::vector<Point>{}).empty());
+  EXPECT_TRUE(Fit(std::vector{Point{1, 1, {}}}).empty());
+}
+
+}  // namespace
+}  // namespace regatta
