@@ -21,6 +21,7 @@
 #include "models/onnx.h"
 #include "ops/builder.h"
 #include "plan/make_plan.h"
+#include "plan/plan_file.h"
 #include "trace/sqlite.h"
 #include "trace/store.h"
 #include "trace/writers.h"
@@ -165,7 +166,7 @@ void network_seeds(const fs::path& json, const fs::path& onnx) {
   }
 }
 
-void run_json_seeds(const fs::path& folder) {
+void run_json_seeds(const fs::path& folder, const fs::path& plans) {
   Recipe recipe;
   recipe.model = "tiny";
   const Graph graph = fuse(build_model("tiny"));
@@ -178,6 +179,12 @@ void run_json_seeds(const fs::path& folder) {
   const Plan plan = make_plan(graph, recipe, options);
   write_file(folder / "run.json",
              Json{{"recipe", recipe.to_json()}, {"plan", to_json(plan, graph)}}.dump());
+  PlanFile file{.recipe = recipe, .plan = plan};
+  file.plan.placement = Placement::fixed;
+  file.plan.order = {{0}};
+  file.buckets = {{0, 64, plan.reduction}};
+  file.predicted = Prediction{{0.1, 0.1, 0.1}, 1, {{"here", "cpu", 0.1, 1}}};
+  write_plan_file(plans / "plan.json", file, graph);
 }
 
 trace::Record small_record() {
@@ -236,6 +243,6 @@ int main(int count, char** arguments) {
   paje_seeds(folder_in(root, "paje"));
   profile_seeds(folder_in(root, "profile"));
   network_seeds(folder_in(root, "network_json"), folder_in(root, "onnx"));
-  run_json_seeds(folder_in(root, "run_json"));
+  run_json_seeds(folder_in(root, "run_json"), folder_in(root, "plan"));
   return 0;
 }

@@ -13,13 +13,11 @@ namespace {
 constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loop"};
 constexpr std::array<std::string_view, 3> perf_model_names{"fitted", "history", "regression"};
 
-constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
+constexpr std::array<std::string_view, 3> placement_names{"dynamic", "hybrid", "static"};
+constexpr std::array<std::string_view, 5> node_update_names{"ring", "tree", "hierarchical",
+                                                            "server:cpu", "server:gpu"};
 
-NodeId node_named(const Graph& graph, const std::string& name) {
-  for (const Node& node : graph.nodes())
-    if (node.name == name) return node.id;
-  throw InputError("plan: the model has no operator '" + name + "'");
-}
+constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
 
 }  // namespace
 
@@ -46,11 +44,65 @@ PerfModel perf_model_named(std::string_view name) {
                    ": use assumed, history or regression");
 }
 
+std::string_view placement_name(Placement placement) {
+  return placement_names[static_cast<std::size_t>(placement)];
+}
+
+Placement placement_named(std::string_view name) {
+  for (std::size_t i = 0; i < placement_names.size(); ++i)
+    if (placement_names[i] == name) return static_cast<Placement>(i);
+  throw InputError("placement '" + std::string(name) + "' is unknown" +
+                   did_you_mean(name, {"dynamic", "hybrid", "static"}) +
+                   ": use dynamic, hybrid or static");
+}
+
+std::string_view node_update_name(NodeUpdate update) {
+  return node_update_names[static_cast<std::size_t>(update)];
+}
+
+NodeUpdate node_update_named(std::string_view name) {
+  for (std::size_t i = 0; i < node_update_names.size(); ++i)
+    if (node_update_names[i] == name) return static_cast<NodeUpdate>(i);
+  throw InputError("update '" + std::string(name) + "' is unknown" +
+                   did_you_mean(name, {node_update_names.begin(), node_update_names.end()}) +
+                   ": use ring, tree, hierarchical, server:cpu or server:gpu");
+}
+
 std::vector<const DeviceGroup*> groups_of(const Plan& plan) {
   std::vector<const DeviceGroup*> groups;
   for (const PlanNode& node : plan.nodes)
     for (const DeviceGroup& group : node.groups) groups.push_back(&group);
   return groups;
+}
+
+std::vector<PlanWorker> workers_of(const Plan& plan) {
+  std::vector<PlanWorker> workers;
+  int cpus = 0, gpus = 0;
+  GroupId id;
+  for (const DeviceGroup* group : groups_of(plan)) {
+    const bool cpu = group->kind == DeviceKind::cpu;
+    for (int i = 0; i < (cpu ? group->workers : 1); ++i)
+      workers.push_back({group->kind, id, cpu ? cpus++ : gpus++});
+    ++id.value;
+  }
+  for (int i = 0; i < plan.loaders; ++i) workers.push_back({DeviceKind::cpu, std::nullopt, cpus++});
+  return workers;
+}
+
+std::int64_t share_of(const DeviceGroup& group) {
+  return std::accumulate(group.chunks.begin(), group.chunks.end(), std::int64_t{0});
+}
+
+std::int64_t share_of(const PlanNode& node) {
+  std::int64_t samples = 0;
+  for (const DeviceGroup& group : node.groups) samples += share_of(group);
+  return samples;
+}
+
+Plan plan_of_node(const Plan& plan, std::size_t node) {
+  Plan part = plan;
+  part.nodes = {plan.nodes[node]};
+  return part;
 }
 
 std::vector<Chunk> chunks_of(const Plan& plan) {
@@ -108,7 +160,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
     check(group->lanes >= 1 && group->lanes <= static_cast<int>(group->chunks.size()),
           who + " has " + std::to_string(group->lanes) + " lanes for " +
               std::to_string(group->chunks.size()) + " chunks");
-    samples += std::accumulate(group->chunks.begin(), group->chunks.end(), std::int64_t{0});
+    samples += share_of(*group);
   }
   check(samples == batch, "its chunks hold " + std::to_string(samples) + " samples, the batch " +
                               std::to_string(batch));
@@ -129,9 +181,46 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   check(plan.bucket_bytes > 0, "bucket_bytes must be positive");
   check(plan.steps_in_flight >= 1 && plan.steps_in_flight <= 64,
         "steps_in_flight must be between 1 and 64");
+  for (const Stage& stage : plan.stages) {
+    const std::string who = "stage '" + stage.node + "/" + stage.group + "'";
+    check(stage.first <= stage.last && stage.last < plan.segments.size(),
+          who + " owns segments " + std::to_string(stage.first) + " to " +
+              std::to_string(stage.last) + " of " + std::to_string(plan.segments.size()));
+    check(std::ranges::any_of(plan.nodes,
+                              [&](const PlanNode& node) {
+                                return node.name == stage.node &&
+                                       std::ranges::any_of(node.groups, [&](const DeviceGroup& g) {
+                                         return g.name == stage.group;
+                                       });
+                              }),
+          who + " names no group of the plan");
+  }
+  for (std::size_t i = 0; i + 1 < plan.stages.size(); ++i)
+    check(plan.stages[i + 1].first == plan.stages[i].last + 1,
+          "stage " + std::to_string(i + 1) + " does not begin after the one before it");
+  if (!plan.stages.empty())
+    check(plan.stages.front().first == 0 && plan.stages.back().last + 1 == plan.segments.size(),
+          "its stages do not cover its segments");
+  const std::size_t workers = workers_of(plan).size();
+  if (plan.placement == Placement::fixed)
+    check(plan.order.size() == workers, "placement static needs an order for each of " +
+                                            std::to_string(workers) + " workers, it has " +
+                                            std::to_string(plan.order.size()));
+  else
+    check(plan.order.empty(),
+          "it has an order of tasks, but placement " + std::string(placement_name(plan.placement)));
   check(!(plan.deterministic && plan.reduction == Reduction::redux),
         "StarPU's reduction adds in an order of its own, so --reduction redux cannot be "
         "deterministic; use slots or loop");
+  return found;
+}
+
+std::vector<std::string> hindrances(const Plan& plan) {
+  std::vector<std::string> found;
+  if (plan.nodes.size() > 1)
+    found.push_back("it is for " + std::to_string(plan.nodes.size()) +
+                    " nodes, and only one can be used; simulate it");
+  if (!plan.stages.empty()) found.emplace_back("it has stages, which can only be simulated");
   return found;
 }
 
@@ -141,71 +230,6 @@ void require_valid(const Plan& plan, const Graph& graph, std::int64_t batch) {
   std::string message = "the plan cannot be followed: ";
   for (std::size_t i = 0; i < found.size(); ++i) message += (i ? "; " : "") + found[i];
   throw InputError(message);
-}
-
-Json to_json(const Plan& plan, const Graph& graph) {
-  Json nodes = Json::array();
-  for (const PlanNode& node : plan.nodes) {
-    Json groups = Json::array();
-    for (const DeviceGroup& group : node.groups)
-      groups.push_back({{"name", group.name},
-                        {"kind", group.kind == DeviceKind::cpu ? "cpu" : "cuda"},
-                        {"workers", group.workers},
-                        {"layout", layout_name(group.layout)},
-                        {"chunks", group.chunks},
-                        {"lanes", group.lanes},
-                        {"team", group.team}});
-    nodes.push_back({{"name", node.name}, {"groups", groups}});
-  }
-  Json segments = Json::array();
-  for (const Segment& segment : plan.segments)
-    segments.push_back(
-        {{"first", graph.node(segment.first).name}, {"last", graph.node(segment.last).name}});
-  return {{"regatta_plan", 1},
-          {"recipe", plan.recipe},
-          {"nodes", nodes},
-          {"segments", segments},
-          {"reduction", reduction_name(plan.reduction)},
-          {"gather_phases", plan.gather_phases},
-          {"bucket_bytes", plan.bucket_bytes},
-          {"steps_in_flight", plan.steps_in_flight},
-          {"loaders", plan.loaders},
-          {"scheduler", plan.scheduler},
-          {"perf_model", perf_model_name(plan.perf_model)},
-          {"deterministic", plan.deterministic}};
-}
-
-Plan plan_from_json(const Json& json, const Graph& graph) try {
-  if (json.at("regatta_plan") != 1) throw InputError("plan: made by another version of regatta");
-  Plan plan;
-  plan.recipe = json.at("recipe");
-  for (const Json& node_json : json.at("nodes")) {
-    PlanNode node{node_json.at("name"), {}};
-    for (const Json& group_json : node_json.at("groups")) {
-      const std::string kind = group_json.at("kind");
-      if (kind != "cpu" && kind != "cuda") throw InputError("plan: device kind '" + kind + "'");
-      node.groups.push_back(
-          {group_json.at("name"), kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda,
-           group_json.at("workers"), layout_named(group_json.at("layout").get<std::string>()),
-           group_json.at("chunks").get<std::vector<std::int64_t>>(), group_json.at("lanes"),
-           group_json.value("team", 1)});
-    }
-    plan.nodes.push_back(std::move(node));
-  }
-  for (const Json& segment : json.at("segments"))
-    plan.segments.push_back(
-        {node_named(graph, segment.at("first")), node_named(graph, segment.at("last"))});
-  plan.reduction = reduction_named(json.at("reduction").get<std::string>());
-  plan.gather_phases = json.at("gather_phases");
-  plan.bucket_bytes = json.at("bucket_bytes");
-  plan.steps_in_flight = json.at("steps_in_flight");
-  plan.loaders = json.at("loaders");
-  plan.scheduler = json.at("scheduler");
-  plan.perf_model = perf_model_named(json.value("perf_model", "fitted"));
-  plan.deterministic = json.at("deterministic");
-  return plan;
-} catch (const nlohmann::json::exception& error) {
-  throw InputError(std::string("plan: ") + error.what());
 }
 
 }  // namespace regatta

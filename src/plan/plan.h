@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,29 @@ enum class Reduction {
   loop,   // every chunk adds into the one gradient, taking turns
 };
 
+// How much of "which worker runs what, and when" is fixed before a step.
+enum class Placement {
+  dynamic,  // nothing: whoever of a group is free takes what the policy says
+  hybrid,   // who: every chunk is computed by one worker of its group; the policy says when
+  fixed,    // who and when: every worker has its ordered list. "static" to users
+};
+
+// How the gradients of several nodes come together, and who takes the step.
+enum class NodeUpdate {
+  ring,          // all nodes hold a part of the sum in turn: 2(n-1)/n of the bytes on each link
+  tree,          // up a binary tree and down again
+  hierarchical,  // inside each site first, then between sites
+  server_cpu,    // one node's CPUs add all gradients and send parameters back
+  server_gpu,    // likewise, on its GPU
+};
+
+// Consecutive segments that belong to one group: a pipeline.
+struct Stage {
+  std::string node, group;
+  std::uint32_t first = 0, last = 0;  // segments, both included
+  bool operator==(const Stage&) const = default;
+};
+
 // What StarPU's model-based schedulers are told a task takes.
 enum class PerfModel {
   fitted,      // by the profile of this machine
@@ -51,7 +75,8 @@ enum class PerfModel {
 };
 
 struct Plan {
-  std::string recipe;  // fingerprint
+  std::string recipe;    // fingerprint
+  std::string platform;  // fingerprint; empty: for whatever has such groups
   std::vector<PlanNode> nodes;
   std::vector<Segment> segments;
   Reduction reduction = Reduction::slots;
@@ -63,7 +88,33 @@ struct Plan {
   std::string scheduler = "eager";
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
+  Placement placement = Placement::dynamic;
+  // With Placement::fixed, for every worker (see workers_of) the tasks of a training step in the
+  // order it runs them, counted as in the task list. Loads are done in the gaps before they are
+  // needed: only who does them is fixed.
+  std::vector<std::vector<std::uint32_t>> order;
+  NodeUpdate update = NodeUpdate::ring;
+  std::vector<Stage> stages;  // empty: every group computes all segments
 };
+
+// A worker of a plan: those of the groups in order, a GPU being one worker, then the loaders.
+struct PlanWorker {
+  DeviceKind kind = DeviceKind::cpu;
+  std::optional<GroupId> group;  // none: it only loads
+  int number = 0;                // among all workers of its kind
+};
+std::vector<PlanWorker> workers_of(const Plan& plan);
+
+// With Placement::hybrid, the worker (counted in its group) that computes the i-th of a group's
+// chunks: chunks of a lane share memory, so they share the worker.
+inline int worker_of_chunk(const DeviceGroup& group, std::size_t i) {
+  return static_cast<int>(i % static_cast<std::size_t>(group.lanes)) % group.workers;
+}
+
+// What one node does of a plan for several, as a plan of its own; its batch is that node's share.
+Plan plan_of_node(const Plan& plan, std::size_t node);
+std::int64_t share_of(const PlanNode& node);
+std::int64_t share_of(const DeviceGroup& group);
 
 // A chunk of the batch and where it is computed.
 struct Chunk {
@@ -82,12 +133,24 @@ int gradient_slots(const Plan& plan);
 std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64_t batch);
 void require_valid(const Plan& plan, const Graph& graph, std::int64_t batch);  // InputError, all
 
+// Every reason why this program, on one node, could not carry it out (it may still be simulated).
+std::vector<std::string> hindrances(const Plan& plan);
+
 Json to_json(const Plan& plan, const Graph& graph);
-Plan plan_from_json(const Json& json, const Graph& graph);  // throws InputError
+// Throws InputError that names every mistake with its place, such as nodes[0].groups[1].chunks.
+Plan plan_from_json(const Json& json, const Graph& graph);
+// Likewise, but what is wrong is added to `faults`, each place beginning with `at`. Without a graph
+// any operator is taken for known.
+Plan plan_from_json(const Json& json, const Graph* graph, const std::string& at,
+                    std::vector<std::string>& faults);
 
 std::string_view reduction_name(Reduction reduction);
 Reduction reduction_named(std::string_view name);
 std::string_view perf_model_name(PerfModel model);
 PerfModel perf_model_named(std::string_view name);
+std::string_view placement_name(Placement placement);
+Placement placement_named(std::string_view name);
+std::string_view node_update_name(NodeUpdate update);
+NodeUpdate node_update_named(std::string_view name);
 
 }  // namespace regatta

@@ -292,6 +292,12 @@ Graph network_of_run(const Json& run) {
   return graph_of_json(run["network"]);
 }
 
+Graph graph_of_recipe(const Recipe& recipe, const std::optional<Json>& network) {
+  Json run{{"recipe", recipe.to_json()}};
+  if (network) run["network"] = *network;
+  return graph_for(recipe, network_of_run(run));
+}
+
 TrainJob job_of_run(const Json& run) {
   for (const char* key : {"recipe", "plan"})
     if (!run.contains(key)) throw InputError(std::string("it has no ") + key);

@@ -72,6 +72,9 @@ TrainJob make_job(const JobOptions& options);
 // The graph that a recipe trains: a model's with the recipe's dropout and label smoothing, fused.
 Graph graph_for(const Recipe& recipe, const Graph& model);
 
+// Likewise, by name; of a network that is not of the zoo, with what it is. For plan files.
+Graph graph_of_recipe(const Recipe& recipe, const std::optional<Json>& network);
+
 // A run's graph, recipe and plan again, from its run.json; its data is not opened.
 TrainJob job_of_run(const Json& run);
 

@@ -21,6 +21,7 @@
 #include "data/tfrecord.h"
 #include "models/network_json.h"
 #include "models/onnx.h"
+#include "plan/plan_file.h"
 #include "trace/import.h"
 #include "train/job.h"
 
@@ -56,6 +57,7 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        const std::string bytes = read_file(file);
        read_onnx(std::as_bytes(std::span(bytes)));
      }},
+    {"plan", [](const fs::path& file) { read_plan_file(file, graph_of_recipe); }},
     {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
     {"safetensors", [](const fs::path& file) { read_safetensors(file); }},
     {"shard", [](const fs::path& file) { MappedShard shard(file); }},

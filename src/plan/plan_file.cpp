@@ -1,0 +1,168 @@
+#include "plan/plan_file.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
+
+namespace regatta {
+namespace {
+
+constexpr int version = 1;
+constexpr double most_seconds = 1e12, most_joules = 1e15;
+
+Json to_json(const Prediction& predicted) {
+  Json groups = Json::array();
+  for (const GroupPrediction& group : predicted.groups)
+    groups.push_back({{"node", group.node},
+                      {"group", group.group},
+                      {"busy_s", group.busy_s},
+                      {"peak_bytes", group.peak_bytes}});
+  return {{"step_s", predicted.step.seconds},
+          {"step_low_s", predicted.step.low},
+          {"step_high_s", predicted.step.high},
+          {"energy_j", predicted.energy_j},
+          {"groups", groups}};
+}
+
+Prediction prediction_from(const Json& json, const std::string& at,
+                           std::vector<std::string>& faults) {
+  Prediction predicted;
+  ObjectReader reader(json, at, faults);
+  predicted.step.seconds = reader.number("step_s", 0, most_seconds);
+  predicted.step.low = reader.number("step_low_s", 0, most_seconds, predicted.step.seconds);
+  predicted.step.high = reader.number("step_high_s", 0, most_seconds, predicted.step.seconds);
+  if (predicted.step.low > predicted.step.seconds || predicted.step.seconds > predicted.step.high)
+    reader.wrong("step_s", "it lies outside of its interval");
+  predicted.energy_j = reader.number("energy_j", 0, most_joules);
+  reader.each(
+      "groups",
+      [&](const Json& group_json, const std::string& place) {
+        GroupPrediction group;
+        ObjectReader each(group_json, place, faults);
+        group.node = each.text("node");
+        group.group = each.text("group");
+        group.busy_s = each.number("busy_s", 0, most_seconds);
+        group.peak_bytes = each.whole("peak_bytes", 0, INT64_MAX);
+        each.finish();
+        predicted.groups.push_back(std::move(group));
+      },
+      false);
+  reader.finish();
+  return predicted;
+}
+
+PlannedBucket bucket_from(const Json& json, const std::string& at,
+                          std::vector<std::string>& faults) {
+  PlannedBucket bucket;
+  ObjectReader reader(json, at, faults);
+  bucket.segment = static_cast<std::uint32_t>(reader.whole("segment", 0, UINT32_MAX));
+  bucket.bytes = reader.whole("bytes", 0, INT64_MAX);
+  bucket.reduction = reader.word<Reduction>("reduction", reduction_named);
+  reader.finish();
+  return bucket;
+}
+
+// What must hold between the parts of a file.
+void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& found) {
+  for (const std::string& fault : faults(file.plan, graph, file.recipe.batch))
+    found.push_back("plan: " + fault);
+  if (file.plan.recipe != file.recipe.fingerprint())
+    found.push_back("plan.recipe: " + file.plan.recipe +
+                    " is not the fingerprint of the file's recipe, " + file.recipe.fingerprint());
+  for (std::size_t i = 0; i < file.buckets.size(); ++i) {
+    const std::string at = "buckets[" + std::to_string(i) + "].";
+    const PlannedBucket& bucket = file.buckets[i];
+    if (bucket.segment >= file.plan.segments.size())
+      found.push_back(at + "segment: there is no segment " + std::to_string(bucket.segment));
+    // The executor has one way for all; a file that asks for two must not be half followed.
+    if (bucket.reduction != file.plan.reduction)
+      found.push_back(at + "reduction: " + std::string(reduction_name(bucket.reduction)) +
+                      ", but the plan's is " + std::string(reduction_name(file.plan.reduction)));
+  }
+  if (!file.predicted) return;
+  for (std::size_t i = 0; i < file.predicted->groups.size(); ++i) {
+    const GroupPrediction& group = file.predicted->groups[i];
+    bool known = false;
+    for (const PlanNode& node : file.plan.nodes)
+      for (const DeviceGroup& each : node.groups)
+        known = known || (node.name == group.node && each.name == group.group);
+    if (!known)
+      found.push_back("predicted.groups[" + std::to_string(i) + "]: the plan has no group '" +
+                      group.node + "/" + group.group + "'");
+  }
+}
+
+}  // namespace
+
+Json to_json(const PlanFile& file, const Graph& graph) {
+  Json json{{"$schema", "plan.schema.json"},
+            {"regatta_plan_file", version},
+            {"recipe", file.recipe.to_json()}};
+  if (file.network) json["network"] = *file.network;
+  json["platform"] = file.platform_name;
+  json["plan"] = to_json(file.plan, graph);
+  Json buckets = Json::array();
+  for (const PlannedBucket& bucket : file.buckets)
+    buckets.push_back({{"segment", bucket.segment},
+                       {"bytes", bucket.bytes},
+                       {"reduction", reduction_name(bucket.reduction)}});
+  json["buckets"] = buckets;
+  if (file.predicted) json["predicted"] = to_json(*file.predicted);
+  return json;
+}
+
+PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of) {
+  const std::string who = "plan file";
+  if (!json.is_object() || !json.contains("regatta_plan_file"))
+    throw InputError(who + ": it is none; regatta plan writes them");
+  if (json["regatta_plan_file"] != version)
+    throw InputError(who + ": it is of another version of regatta, this one reads version " +
+                     std::to_string(version) + "; make it again with regatta plan");
+  std::vector<std::string> faults;
+  ObjectReader reader(json, "", faults);
+  reader.text("$schema", "");
+  reader.whole("regatta_plan_file", version, version);
+  PlanFile file;
+  std::optional<Graph> graph;
+  if (const Json* network = reader.object("network", false)) file.network = *network;
+  if (const Json* recipe = reader.object("recipe")) {
+    const std::string reason = why_not([&] {
+      file.recipe = recipe_from_json(*recipe);
+      graph = graph_of(file.recipe, file.network);
+    });
+    if (!reason.empty()) reader.wrong("recipe", reason);
+  }
+  file.platform_name = reader.text("platform", "");
+  const std::size_t before = faults.size();
+  if (const Json* plan = reader.object("plan"))
+    file.plan = plan_from_json(*plan, graph ? &*graph : nullptr, "plan", faults);
+  const bool plan_read = faults.size() == before;
+  reader.each(
+      "buckets",
+      [&](const Json& bucket, const std::string& place) {
+        file.buckets.push_back(bucket_from(bucket, place, faults));
+      },
+      false);
+  if (const Json* predicted = reader.object("predicted", false))
+    file.predicted = prediction_from(*predicted, "predicted", faults);
+  reader.finish();
+  // Of a plan with holes the rest says nothing.
+  if (graph && plan_read) check(file, *graph, faults);
+  require_none(who, faults);
+  return file;
+}
+
+void write_plan_file(const std::filesystem::path& path, const PlanFile& file, const Graph& graph) {
+  write_file(path, to_json(file, graph).dump(1) + "\n");
+}
+
+PlanFile read_plan_file(const std::filesystem::path& path, const GraphOf& graph_of) {
+  const Json json = read_json(path);
+  try {
+    return plan_file_from_json(json, graph_of);
+  } catch (const InputError& error) {
+    throw InputError("'" + path.string() + "': " + error.what());
+  }
+}
+
+}  // namespace regatta

@@ -1,0 +1,58 @@
+// A plan on disk: the recipe it is for, whole, so that it can be simulated or followed without
+// anything else; the platform by fingerprint; the plan; and what was predicted of it.
+// schemas/plan.schema.json describes it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/recipe.h"
+#include "profile/profile.h"
+
+namespace regatta {
+
+// Of one group of one node.
+struct GroupPrediction {
+  std::string node, group;
+  double busy_s = 0;  // a step, mean over its workers
+  std::int64_t peak_bytes = 0;
+};
+
+struct Prediction {
+  Estimate step;  // with its 95% interval
+  double energy_j = 0;
+  std::vector<GroupPrediction> groups;
+};
+
+// Parameters that are reduced and updated together, as the plan has it.
+struct PlannedBucket {
+  std::uint32_t segment = 0;
+  std::int64_t bytes = 0;
+  Reduction reduction = Reduction::slots;  // among the chunks of a node
+};
+
+struct PlanFile {
+  Recipe recipe;
+  std::optional<Json> network = {};  // of a model that is not of the zoo
+  std::string platform_name = {};    // for people; the plan has the fingerprint
+  Plan plan = {};
+  std::vector<PlannedBucket> buckets = {};
+  std::optional<Prediction> predicted = {};
+};
+
+// The graph that a recipe trains; rooms above know how to build it.
+using GraphOf = std::function<Graph(const Recipe&, const std::optional<Json>& network)>;
+
+Json to_json(const PlanFile& file, const Graph& graph);
+// Throws InputError that tells every mistake with its place: what is missing, unknown or of the
+// wrong kind, and every broken invariant of the plan.
+PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of);
+
+void write_plan_file(const std::filesystem::path& path, const PlanFile& file, const Graph& graph);
+PlanFile read_plan_file(const std::filesystem::path& path, const GraphOf& graph_of);
+
+}  // namespace regatta

@@ -1,0 +1,199 @@
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/json_reader.h"
+#include "plan/plan.h"
+
+namespace regatta {
+namespace {
+
+constexpr int format = 1;
+// Far beyond any machine; a file that says more is mistaken, and must not fill the memory.
+constexpr std::int64_t most_workers = 1 << 16, most_samples = std::int64_t{1} << 32;
+
+Json group_json(const DeviceGroup& group) {
+  return {{"name", group.name},       {"kind", group.kind == DeviceKind::cpu ? "cpu" : "cuda"},
+          {"workers", group.workers}, {"layout", layout_name(group.layout)},
+          {"share", share_of(group)}, {"chunks", group.chunks},
+          {"lanes", group.lanes},     {"team", group.team}};
+}
+
+DeviceKind kind_named(const std::string& name) {
+  if (name == "cpu") return DeviceKind::cpu;
+  if (name == "cuda") return DeviceKind::cuda;
+  throw InputError("device kind '" + name + "' is unknown: use cpu or cuda");
+}
+
+class PlanReader {
+ public:
+  PlanReader(const Graph* graph, std::vector<std::string>& faults)
+      : faults_(faults), any_operator_(!graph) {
+    if (!graph) return;
+    for (const Node& node : graph->nodes()) nodes_.emplace(node.name, node.id);
+  }
+
+  Plan read(const Json& json, const std::string& at) {
+    Plan plan;
+    if (json.is_object() && json.contains("regatta_plan") && json["regatta_plan"] != format) {
+      faults_.push_back((at.empty() ? "" : at + ": ") +
+                        "made by another version of regatta; make it again with regatta plan");
+      return plan;
+    }
+    ObjectReader reader(json, at, faults_);
+    reader.whole("regatta_plan", format, format);
+    plan.recipe = reader.text("recipe");
+    plan.platform = reader.text("platform", "");
+    reader.each("nodes", [&](const Json& node, const std::string& place) {
+      plan.nodes.push_back(node_from(node, place));
+    });
+    reader.each("segments", [&](const Json& segment, const std::string& place) {
+      ObjectReader ends(segment, place, faults_);
+      const NodeId first = operator_named(ends, "first"), last = operator_named(ends, "last");
+      plan.segments.push_back({first, last});
+      ends.finish();
+    });
+    reader.each(
+        "stages",
+        [&](const Json& stage, const std::string& place) {
+          plan.stages.push_back(stage_from(stage, place));
+        },
+        false);
+    plan.reduction = reader.word<Reduction>("reduction", reduction_named);
+    plan.update = reader.word<NodeUpdate>("update", node_update_named, NodeUpdate::ring);
+    plan.gather_phases = reader.truth("gather_phases");
+    plan.bucket_bytes = reader.whole("bucket_bytes", 1, INT64_MAX);
+    plan.steps_in_flight = static_cast<int>(reader.whole("steps_in_flight", 1, 64));
+    plan.loaders = static_cast<int>(reader.whole("loaders", 0, most_workers));
+    plan.scheduler = reader.text("scheduler");
+    plan.perf_model = reader.word<PerfModel>("perf_model", perf_model_named, Plan{}.perf_model);
+    plan.deterministic = reader.truth("deterministic");
+    plan.placement = reader.word<Placement>("placement", placement_named, Placement::dynamic);
+    reader.each(
+        "order",
+        [&](const Json& worker, const std::string& place) {
+          plan.order.push_back(tasks_from(worker, place));
+        },
+        false);
+    reader.finish();
+    return plan;
+  }
+
+ private:
+  PlanNode node_from(const Json& json, const std::string& place) {
+    PlanNode node;
+    ObjectReader reader(json, place, faults_);
+    node.name = reader.text("name");
+    reader.each("groups", [&](const Json& group, const std::string& where) {
+      node.groups.push_back(group_from(group, where));
+    });
+    reader.finish();
+    return node;
+  }
+
+  DeviceGroup group_from(const Json& json, const std::string& place) {
+    DeviceGroup group;
+    ObjectReader reader(json, place, faults_);
+    group.name = reader.text("name");
+    group.kind = reader.word<DeviceKind>("kind", kind_named);
+    group.workers = static_cast<int>(reader.whole("workers", 1, most_workers));
+    group.layout = reader.word<Layout>("layout", layout_named);
+    group.chunks = reader.wholes("chunks", 1, most_samples);
+    group.lanes = static_cast<int>(reader.whole("lanes", 1, most_workers));
+    group.team = static_cast<int>(reader.whole("team", 1, most_workers, 1));
+    const std::int64_t share = share_of(group);
+    if (const std::int64_t said = reader.whole("share", 0, INT64_MAX, share); said != share)
+      reader.wrong("share",
+                   std::to_string(said) + " samples, but its chunks hold " + std::to_string(share));
+    reader.finish();
+    return group;
+  }
+
+  Stage stage_from(const Json& json, const std::string& place) {
+    Stage stage;
+    ObjectReader reader(json, place, faults_);
+    stage.node = reader.text("node");
+    stage.group = reader.text("group");
+    stage.first = static_cast<std::uint32_t>(reader.whole("first", 0, UINT32_MAX));
+    stage.last = static_cast<std::uint32_t>(reader.whole("last", 0, UINT32_MAX));
+    reader.finish();
+    return stage;
+  }
+
+  std::vector<std::uint32_t> tasks_from(const Json& json, const std::string& place) {
+    std::vector<std::uint32_t> tasks;
+    if (!json.is_array()) {
+      faults_.push_back(place + ": it is no list of tasks");
+      return tasks;
+    }
+    for (std::size_t i = 0; i < json.size(); ++i)
+      tasks.push_back(static_cast<std::uint32_t>(
+          whole_at(json[i], place + "[" + std::to_string(i) + "]", 0, UINT32_MAX, faults_)));
+    return tasks;
+  }
+
+  NodeId operator_named(ObjectReader& reader, const char* key) {
+    const std::size_t before = faults_.size();
+    const std::string name = reader.text(key);
+    const auto found = nodes_.find(name);
+    if (found != nodes_.end()) return found->second;
+    if (faults_.size() == before && !any_operator_)
+      reader.wrong(key, "the model has no operator '" + name + "'");
+    return {};
+  }
+
+  std::vector<std::string>& faults_;
+  bool any_operator_;
+  std::unordered_map<std::string, NodeId> nodes_;
+};
+
+}  // namespace
+
+Json to_json(const Plan& plan, const Graph& graph) {
+  Json nodes = Json::array();
+  for (const PlanNode& node : plan.nodes) {
+    Json groups = Json::array();
+    for (const DeviceGroup& group : node.groups) groups.push_back(group_json(group));
+    nodes.push_back({{"name", node.name}, {"groups", groups}});
+  }
+  Json segments = Json::array();
+  for (const Segment& segment : plan.segments)
+    segments.push_back(
+        {{"first", graph.node(segment.first).name}, {"last", graph.node(segment.last).name}});
+  Json json{{"regatta_plan", format},
+            {"recipe", plan.recipe},
+            {"nodes", nodes},
+            {"segments", segments},
+            {"reduction", reduction_name(plan.reduction)},
+            {"gather_phases", plan.gather_phases},
+            {"bucket_bytes", plan.bucket_bytes},
+            {"steps_in_flight", plan.steps_in_flight},
+            {"loaders", plan.loaders},
+            {"scheduler", plan.scheduler},
+            {"perf_model", perf_model_name(plan.perf_model)},
+            {"deterministic", plan.deterministic},
+            {"placement", placement_name(plan.placement)}};
+  // Left out where they say nothing.
+  if (!plan.platform.empty()) json["platform"] = plan.platform;
+  if (plan.nodes.size() > 1) json["update"] = node_update_name(plan.update);
+  for (const Stage& stage : plan.stages)
+    json["stages"].push_back({{"node", stage.node},
+                              {"group", stage.group},
+                              {"first", stage.first},
+                              {"last", stage.last}});
+  if (!plan.order.empty()) json["order"] = plan.order;
+  return json;
+}
+
+Plan plan_from_json(const Json& json, const Graph* graph, const std::string& at,
+                    std::vector<std::string>& faults) {
+  return PlanReader(graph, faults).read(json, at);
+}
+
+Plan plan_from_json(const Json& json, const Graph& graph) {
+  std::vector<std::string> faults;
+  Plan plan = plan_from_json(json, &graph, "", faults);
+  require_none("plan", faults);
+  return plan;
+}
+
+}  // namespace regatta

@@ -1,0 +1,180 @@
+#include "plan/plan_file.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "models/models.h"
+#include "plan/make_plan.h"
+#include "support/error_text.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+Recipe recipe() {
+  Recipe made;
+  made.model = "lenet5";
+  made.input = Shape{1, 28, 28};
+  made.classes = 10;
+  made.batch = 12;
+  made.normalisation = {1, {0}, {1}};
+  return made;
+}
+
+const Graph& lenet5() {
+  static const Graph graph = fuse(build_model("lenet5"));
+  return graph;
+}
+
+Graph graph_of(const Recipe&, const std::optional<Json>&) { return lenet5(); }
+
+PlanFile some_file() {
+  PlanFile file{.recipe = recipe()};
+  file.plan = make_plan(
+      lenet5(), file.recipe,
+      {.workers = 2, .chunks = std::vector<std::int64_t>{5, 7}, .segments = std::string("block")});
+  file.plan.platform = "0123456789abcdef";
+  file.platform_name = "a laptop";
+  file.buckets = {{0, 4096, Reduction::slots}, {1, 64, Reduction::slots}};
+  file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20}}};
+  return file;
+}
+
+std::string refusal(const Json& json) {
+  return error_text([&] { plan_file_from_json(json, graph_of); });
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(PlanFile, SurvivesTheDisk) {
+  const TemporaryFolder folder;
+  const PlanFile file = some_file();
+  write_plan_file(folder.path() / "plan.json", file, lenet5());
+  const PlanFile back = read_plan_file(folder.path() / "plan.json", graph_of);
+  EXPECT_EQ(to_json(back, lenet5()), to_json(file, lenet5()));
+}
+
+TEST(PlanFile, KeepsAFixedOrderStagesAndTheUpdateBetweenNodes) {
+  PlanFile file = some_file();
+  file.predicted.reset();
+  file.plan.placement = Placement::fixed;
+  file.plan.order = {{0, 2}, {1}, {3}, {}};
+  file.plan.nodes.push_back(file.plan.nodes.front());
+  file.plan.nodes.back().name = "there";
+  file.plan.nodes[0].groups[0].chunks = {3, 3};
+  file.plan.nodes[1].groups[0].chunks = {4, 2};
+  file.plan.update = NodeUpdate::server_gpu;
+  const auto last = static_cast<std::uint32_t>(file.plan.segments.size() - 1);
+  file.plan.stages = {{"here", "cpu", 0, 0}, {"there", "cpu", 1, last}};
+  const PlanFile back = plan_file_from_json(to_json(file, lenet5()), graph_of);
+  EXPECT_EQ(back.plan.order, file.plan.order);
+  EXPECT_EQ(back.plan.stages, file.plan.stages);
+  EXPECT_EQ(back.plan.update, NodeUpdate::server_gpu);
+  EXPECT_EQ(hindrances(back.plan).size(), 2u);
+}
+
+TEST(PlanFile, TellsEveryMistakeWithItsPlace) {
+  Json json = to_json(some_file(), lenet5());
+  json["plan"]["nodes"][0]["groups"][0]["chunks"][1] = -7;
+  json["plan"]["nodes"][0]["groups"][0]["kind"] = "abacus";
+  json["plan"]["segments"][0]["last"] = "fc9";
+  json["plan"]["steps_in_flight"] = 0;
+  json["plan"]["colour"] = "red";
+  json["buckets"][1]["reduction"] = "magic";
+  json["predicted"]["energy_j"] = -1;
+  const std::string text = refusal(json);
+  for (const char* part :
+       {"plan.nodes[0].groups[0].chunks[1]: -7", "plan.nodes[0].groups[0].kind", "'abacus'",
+        "plan.segments[0].last", "'fc9'", "plan.steps_in_flight: 0", "plan.colour: is not known",
+        "buckets[1].reduction", "'magic'", "predicted.energy_j: -1"})
+    EXPECT_TRUE(says(text, part)) << part << " in " << text;
+}
+
+TEST(PlanFile, RefusesSharesThatDoNotAddUp) {
+  Json json = to_json(some_file(), lenet5());
+  json["plan"]["nodes"][0]["groups"][0]["share"] = 13;
+  EXPECT_TRUE(says(refusal(json), "share: 13 samples, but its chunks hold 12")) << refusal(json);
+  json = to_json(some_file(), lenet5());
+  json["plan"]["nodes"][0]["groups"][0]["chunks"] = {5, 8};
+  json["plan"]["nodes"][0]["groups"][0]["share"] = 13;
+  EXPECT_TRUE(says(refusal(json), "its chunks hold 13 samples, the batch 12")) << refusal(json);
+}
+
+TEST(PlanFile, RefusesAnotherVersionAndOtherFiles) {
+  Json json = to_json(some_file(), lenet5());
+  json["regatta_plan_file"] = 2;
+  EXPECT_TRUE(says(refusal(json), "another version"));
+  json = to_json(some_file(), lenet5());
+  json["plan"]["regatta_plan"] = 7;
+  EXPECT_TRUE(says(refusal(json), "another version"));
+  for (const Json& other : {Json::array(), Json(3), Json::object(), Json{{"plan", 1}}})
+    EXPECT_TRUE(says(refusal(other), "it is none")) << other;
+}
+
+TEST(PlanFile, RefusesAPlanForAnotherRecipe) {
+  Json json = to_json(some_file(), lenet5());
+  json["recipe"]["seed"] = 77;
+  EXPECT_TRUE(says(refusal(json), "plan.recipe")) << refusal(json);
+}
+
+TEST(PlanFile, RefusesNestingThatWouldExhaustTheStack) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "deep.json";
+  write_file(path, R"({"regatta_plan_file": 1, "plan": )" + std::string(100000, '[') +
+                       std::string(100000, ']') + "}");
+  EXPECT_TRUE(says(error_text([&] { read_plan_file(path, graph_of); }), "nested too deep"));
+}
+
+TEST(PlanFile, AnUnknownModelDoesNotHideTheOtherMistakes) {
+  Json json = to_json(some_file(), lenet5());
+  json["plan"]["loaders"] = "many";
+  const std::string text = error_text([&] {
+    plan_file_from_json(json, [](const Recipe&, const std::optional<Json>&) -> Graph {
+      throw InputError("there is no such model");
+    });
+  });
+  EXPECT_TRUE(says(text, "recipe: there is no such model"));
+  EXPECT_TRUE(says(text, "plan.loaders: \"many\""));
+}
+
+// The schema is what editors check against; it must know what the reader knows.
+TEST(PlanFile, TheSchemaNamesEveryMember) {
+  const Json schema =
+      read_json(std::filesystem::path(REGATTA_SOURCE_DIR) / "schemas/plan.schema.json");
+  PlanFile file = some_file();
+  file.plan.placement = Placement::fixed;
+  file.plan.order = {{}, {}};
+  file.plan.stages = {{"here", "cpu", 0, 0}};
+  file.plan.nodes.resize(2);
+  const Json json = to_json(file, lenet5());
+  for (const auto& [key, value] : json.items())
+    EXPECT_TRUE(schema.at("properties").contains(key)) << key;
+  for (const auto& [key, value] : json["plan"].items())
+    EXPECT_TRUE(schema.at("$defs").at("plan").at("properties").contains(key)) << key;
+  const Json& group = json["plan"]["nodes"][0]["groups"][0];
+  for (const auto& [key, value] : group.items())
+    EXPECT_TRUE(schema.at("$defs").at("group").at("properties").contains(key)) << key;
+}
+
+TEST(PlanWorkers, CountCpuWorkersGpusAndLoaders) {
+  Plan plan;
+  plan.nodes = {{"here",
+                 {{.name = "cpu", .workers = 2, .chunks = {1, 2, 3, 4, 5, 6, 7, 8}, .lanes = 4},
+                  {.name = "gpu", .kind = DeviceKind::cuda, .chunks = {1}}}}};
+  plan.loaders = 1;
+  const std::vector<PlanWorker> workers = workers_of(plan);
+  ASSERT_EQ(workers.size(), 4u);
+  EXPECT_EQ(workers[1].number, 1);
+  EXPECT_EQ(workers[2].kind, DeviceKind::cuda);
+  EXPECT_EQ(workers[3].number, 2);
+  EXPECT_FALSE(workers[3].group.has_value());
+  // A lane's chunks share memory, so they share the worker.
+  EXPECT_EQ(worker_of_chunk(plan.nodes[0].groups[0], 3), 1);
+  EXPECT_EQ(worker_of_chunk(plan.nodes[0].groups[0], 7), 1);
+}
+
+}  // namespace
+}  // namespace regatta
