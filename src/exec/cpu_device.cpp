@@ -2,11 +2,14 @@
 
 #include "backends/cpu/batch_norm.h"
 #include "backends/cpu/optimizer.h"
+#include "backends/cpu/parallel.h"
 #include "base/error.h"
 
 namespace regatta {
 
-CpuDevice::CpuDevice(cpu::Backend& backend) : worker_(backend) { cpu::prepare_worker_thread(); }
+CpuDevice::CpuDevice(cpu::Backend& backend, int team) : worker_(backend) {
+  cpu::prepare_worker_thread(team);
+}
 
 void CpuDevice::run(const Instruction& step, const Operands& operands) {
   worker_.run(step, operands);
@@ -42,6 +45,11 @@ void CpuDevice::clip_scale(std::span<const double* const> sums, const UpdateNumb
 }
 
 void CpuDevice::update(const UpdateStep& step) { cpu::update(step); }
+
+void CpuDevice::share_out(std::int64_t samples, const Piece& piece) {
+  // A sample to be read or decoded is worth a thread whatever its size.
+  cpu::parallel_for(samples, INT16_MAX, piece);
+}
 
 bool CpuDevice::finite(const void* values, Dtype dtype, std::size_t count) {
   if (dtype != Dtype::f32) throw Error("a CPU computes in float alone");

@@ -8,8 +8,8 @@ namespace regatta {
 
 class CpuDevice : public Device {
  public:
-  // Made on the worker's own thread, which it prepares.
-  explicit CpuDevice(cpu::Backend& backend);
+  // Made on the worker's own thread, which it prepares: its team of threads starts here.
+  CpuDevice(cpu::Backend& backend, int team);
 
   void run(const Instruction& step, const Operands& operands) override;
   void pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
@@ -24,6 +24,7 @@ class CpuDevice : public Device {
   void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
                   float* scale) override;
   void update(const UpdateStep& step) override;
+  void share_out(std::int64_t samples, const Piece& piece) override;
   bool on_host() const override { return true; }
   bool finite(const void* values, Dtype dtype, std::size_t count) override;
 

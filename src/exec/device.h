@@ -1,6 +1,7 @@
 // What the interpreter asks of a kind of device. One implementation per backend.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "backends/operands.h"
@@ -30,6 +31,10 @@ class Device {
   virtual void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
                           float* scale) = 0;
   virtual void update(const UpdateStep& step) = 0;
+
+  // Calls piece(begin, end) for ranges of samples, side by side where a worker has threads to.
+  using Piece = std::function<void(std::int64_t begin, std::int64_t end)>;
+  virtual void share_out(std::int64_t samples, const Piece& piece) { piece(0, samples); }
 
   // Whether values are at hand when a call returns, so that whatever is not a number can end a step
   // before it does harm. A device that only enqueues keeps a mark of its own: its loss kernel sets

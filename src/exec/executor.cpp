@@ -41,9 +41,13 @@ starpu_data_access_mode starpu_mode(Mode mode) {
 }
 
 RuntimeOptions runtime_options(const Plan& plan) {
-  RuntimeOptions options{.cpu_workers = plan.loaders, .gpus = 0, .scheduler = plan.scheduler};
+  RuntimeOptions options{
+      .cpu_workers = plan.loaders, .team = 1, .gpus = 0, .scheduler = plan.scheduler};
   for (const DeviceGroup* group : groups_of(plan)) {
-    if (group->kind == DeviceKind::cpu) options.cpu_workers += group->workers;
+    if (group->kind == DeviceKind::cpu) {
+      options.cpu_workers += group->workers;
+      options.team = group->team;
+    }
     if (group->kind == DeviceKind::cuda) options.gpus += 1;
   }
   if (options.gpus > 0) require_cuda();
@@ -314,7 +318,8 @@ class Executor::Impl {
     WorkerState& worker = this_worker();
     if (!worker.frame) {
       worker.frame = std::make_unique<Frame>(blueprint);
-      worker.cpu = std::make_unique<CpuDevice>(*backend_);
+      runtime_.settle_worker();
+      worker.cpu = std::make_unique<CpuDevice>(*backend_, runtime_.team());
     }
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
@@ -433,7 +438,7 @@ class Executor::Impl {
   std::unique_ptr<Recording> recording_;
   TimesSink sink_;
   bool sees_operators_ = false;
-  bool spare_cpu_ = static_cast<int>(starpu_worker_get_count()) < available_cpus();
+  bool spare_cpu_ = runtime_.cpu_threads() < available_cpus();
 };
 
 Executor::Executor(const Graph& graph, const Plan& plan, ExecOptions options)

@@ -28,7 +28,13 @@ class Interpreter {
     switch (action.phase) {
       case Phase::load: {
         const ChunkSpan span = submission_.spans[action.chunk.value];
-        submission_.input.load(span.first, span.count, frame_.samples(), frame_.targets());
+        std::byte* samples = frame_.samples();
+        device_.share_out(span.count, [&](std::int64_t begin, std::int64_t end) {
+          submission_.input.load(
+              span.first + begin, end - begin,
+              samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes,
+              frame_.targets() + begin);
+        });
         break;
       }
       case Phase::forward:

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "exec/teams.h"
 #include "platform/machine.h"
 
 namespace regatta {
@@ -41,6 +42,30 @@ void check_folder(const char* variable, const fs::path& folder) {
                      ": StarPU cannot write there; choose a folder you may write to");
 }
 
+constexpr const char* no_bind = "STARPU_WORKERS_NOBIND";
+
+bool user_wants_no_binding() {
+  const char* value = std::getenv(no_bind);
+  return value && std::atoi(value) != 0;
+}
+
+// StarPU, while it starts, leaves its workers unbound. Only then: another start may want them
+// bound.
+class StartUnbound {
+ public:
+  explicit StartUnbound(bool wanted) : ours_(wanted && !user_wants_no_binding()) {
+    if (ours_) ::setenv(no_bind, "1", 1);
+  }
+  ~StartUnbound() {
+    if (ours_) ::unsetenv(no_bind);
+  }
+  StartUnbound(const StartUnbound&) = delete;
+  StartUnbound& operator=(const StartUnbound&) = delete;
+
+ private:
+  bool ours_;
+};
+
 }  // namespace
 
 void check_starpu_environment() {
@@ -65,7 +90,8 @@ std::vector<std::string> scheduler_names() {
   return names;
 }
 
-Runtime::Runtime(const RuntimeOptions& options) {
+Runtime::Runtime(const RuntimeOptions& options)
+    : team_(options.team), cpu_threads_(options.cpu_workers * options.team + options.gpus) {
   check_starpu_environment();
   const std::vector<std::string> known = scheduler_names();
   if (std::ranges::find(known, options.scheduler) == known.end()) {
@@ -81,9 +107,11 @@ Runtime::Runtime(const RuntimeOptions& options) {
     ::setenv("STARPU_HOME", home.c_str(), 1);
   }
   ::setenv("STARPU_SILENT", "1", 0);
-  // More workers than cores cannot each be bound to one.
-  if (options.cpu_workers + options.gpus > available_cpus())
-    ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
+  // More workers than cores cannot each be bound to one; and a worker with a team needs several,
+  // which it takes itself.
+  if (team_ > 1 && !user_wants_no_binding())
+    teams_ = team_cpus(allowed_cpus(), options.cpu_workers, team_);
+  const StartUnbound unbound(team_ > 1 || cpu_threads_ > available_cpus());
 
   starpu_conf conf;
   starpu_conf_init(&conf);
@@ -96,6 +124,13 @@ Runtime::Runtime(const RuntimeOptions& options) {
   conf.catch_signals = 0;
   const int code = starpu_init(&conf);
   if (code != 0) throw Error(std::string("StarPU did not start: ") + std::strerror(-code));
+}
+
+void Runtime::settle_worker() const {
+  if (teams_.empty()) return;
+  const int id = starpu_worker_get_id_check();
+  for (std::size_t i = 0; i < teams_.size(); ++i)
+    if (starpu_worker_get_by_type(STARPU_CPU_WORKER, static_cast<int>(i)) == id) stay_on(teams_[i]);
 }
 
 Runtime::~Runtime() { starpu_shutdown(); }

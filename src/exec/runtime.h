@@ -8,6 +8,7 @@ namespace regatta {
 
 struct RuntimeOptions {
   int cpu_workers = 1;
+  int team = 1;  // threads of each of them
   int gpus = 0;
   std::string scheduler = "eager";
 };
@@ -21,6 +22,16 @@ class Runtime {
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+
+  // Called by a CPU worker on its own thread before its team starts: keeps both on CPUs of their
+  // own. Without a team, StarPU has done so.
+  void settle_worker() const;
+  int team() const { return team_; }
+  int cpu_threads() const { return cpu_threads_; }  // busy ones: of all workers and their teams
+
+ private:
+  int team_, cpu_threads_;
+  std::vector<std::vector<int>> teams_;  // CPUs by worker; empty: not bound
 };
 
 std::vector<std::string> scheduler_names();

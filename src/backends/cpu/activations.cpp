@@ -2,6 +2,7 @@
 // so channels that only pad stay zero; sigmoid's are cleared.
 #include "backends/cpu/functions.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
@@ -114,12 +115,18 @@ class Activation : public Kernel {
   void run(Work work, const Operands& o, std::byte*) override {
     const std::int64_t count = n_ * place_.size();
     if (work == Work::forward) {
-      loops_.values({o.inputs[0], nullptr, nullptr, o.output, count, loops_.setting});
+      parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+        loops_.values(
+            {o.inputs[0] + begin, nullptr, nullptr, o.output + begin, end - begin, loops_.setting});
+      });
       if (!loops_.zero_at_zero) clear_padding(place_, n_, o.output);
     } else if (o.gradient_modes[0] != GradientMode::none) {
-      loops_.gradients(
-          {o.inputs[0], o.output, o.output_gradient, o.input_gradients[0], count, loops_.setting},
-          o.gradient_modes[0] == GradientMode::add);
+      parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+        const auto from = [&](const float* all) { return all ? all + begin : nullptr; };
+        loops_.gradients({from(o.inputs[0]), from(o.output), o.output_gradient + begin,
+                          o.input_gradients[0] + begin, end - begin, loops_.setting},
+                         o.gradient_modes[0] == GradientMode::add);
+      });
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 #include "ops/bins.h"
 
@@ -80,17 +81,19 @@ class Average : public Kernel {
 
   // Channels that only pad are averaged like the others: zeros stay zeros.
   void run(Work work, const Operands& o, std::byte*) override {
-    if (work == Work::forward) {
-      for (std::int64_t b = 0; b < blocks_; ++b)
-        average(bins_, width_, lanes_, o.inputs[0] + b * in_block_, o.output + b * out_block_);
-      return;
-    }
-    if (o.gradient_modes[0] == GradientMode::none) return;
-    if (o.gradient_modes[0] == GradientMode::write)
-      std::fill_n(o.input_gradients[0], blocks_ * in_block_, 0.0f);
-    for (std::int64_t b = 0; b < blocks_; ++b)
-      spread(bins_, width_, lanes_, o.output_gradient + b * out_block_,
-             o.input_gradients[0] + b * in_block_);
+    if (work != Work::forward && o.gradient_modes[0] == GradientMode::none) return;
+    parallel_for(blocks_, in_block_, [&](std::int64_t begin, std::int64_t end) {
+      if (work == Work::forward) {
+        for (std::int64_t b = begin; b < end; ++b)
+          average(bins_, width_, lanes_, o.inputs[0] + b * in_block_, o.output + b * out_block_);
+        return;
+      }
+      if (o.gradient_modes[0] == GradientMode::write)
+        std::fill_n(o.input_gradients[0] + begin * in_block_, (end - begin) * in_block_, 0.0f);
+      for (std::int64_t b = begin; b < end; ++b)
+        spread(bins_, width_, lanes_, o.output_gradient + b * out_block_,
+               o.input_gradients[0] + b * in_block_);
+    });
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
@@ -29,6 +30,16 @@ struct Statistics {
 struct View {
   std::int64_t samples, blocks, pixels, lanes;
   std::int64_t sample_stride, block_stride, pixel_stride;
+};
+
+struct BlockSums {
+  void add(const BlockSums& other) {
+    for (int l = 0; l < 16; ++l) {
+      sums[l] += other.sums[l];
+      products[l] += other.products[l];
+    }
+  }
+  double sums[16] = {}, products[16] = {};
 };
 
 // What each channel of a block multiplies and adds; zero for channels that only pad.
@@ -254,30 +265,80 @@ class BatchNorm : public Kernel {
   }
 
  private:
-  // Calls body(view of one block, offset of its first value, its first channel).
-  template <class Body>
-  void for_each_block(const Body& body) const {
+  // One block of channels, in the samples of one part of the team.
+  View view_of(std::int64_t block, int part, int parts) const {
     View view = view_;
     const bool strided = view_.pixel_stride == channels_ && view_.block_stride == 16;
+    if (strided) view.lanes = std::min<std::int64_t>(16, channels_ - block * view_.lanes);
+    view.samples = view_.samples * (part + 1) / parts - view_.samples * part / parts;
+    return view;
+  }
+  std::int64_t offset_of(std::int64_t block, int part, int parts) const {
+    return block * view_.block_stride + view_.samples * part / parts * view_.sample_stride;
+  }
+
+  // Calls body(view of one block, offset of its first value, its first channel), for every block.
+  // The team's threads share the blocks, or the samples where blocks are too few.
+  template <class Body>
+  void for_each_block(const Body& body) const {
+    const int parts = parts_of(view_.samples, elements());
+    if (view_.blocks >= parts) {
+      parallel_for(view_.blocks, elements_of_block(), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t b = begin; b < end; ++b)
+          body(view_of(b, 0, 1), offset_of(b, 0, 1), static_cast<std::size_t>(b * view_.lanes));
+      });
+      return;
+    }
+    parallel_parts(parts, [&](int part) {
+      for (std::int64_t b = 0; b < view_.blocks; ++b)
+        body(view_of(b, part, parts), offset_of(b, part, parts),
+             static_cast<std::size_t>(b * view_.lanes));
+    });
+  }
+
+  // For every block: sum(view, offset, channel, sums, products) of each part's samples, then
+  // give(view, channel, sums, products) once, with the parts added in their order.
+  template <class Sum, class Give>
+  void for_each_sum(const Sum& sum, const Give& give) const {
+    const int parts = parts_of(view_.samples, elements());
+    if (view_.blocks >= parts) {
+      for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
+        BlockSums own;
+        sum(v, at, c, own.sums, own.products);
+        give(v, c, own.sums, own.products);
+      });
+      return;
+    }
+    std::vector<BlockSums> partial(static_cast<std::size_t>(parts * view_.blocks));
+    const auto place = [&](std::int64_t b, int part) -> BlockSums& {
+      return partial[static_cast<std::size_t>(b * parts + part)];
+    };
+    parallel_parts(parts, [&](int part) {
+      for (std::int64_t b = 0; b < view_.blocks; ++b)
+        sum(view_of(b, part, parts), offset_of(b, part, parts),
+            static_cast<std::size_t>(b * view_.lanes), place(b, part).sums,
+            place(b, part).products);
+    });
     for (std::int64_t b = 0; b < view_.blocks; ++b) {
-      const std::int64_t first = b * view_.lanes;
-      if (strided) view.lanes = std::min<std::int64_t>(16, channels_ - first);
-      body(view, b * view_.block_stride, static_cast<std::size_t>(first));
+      BlockSums& total = place(b, 0);
+      for (int part = 1; part < parts; ++part) total.add(place(b, part));
+      give(view_of(b, 0, 1), static_cast<std::size_t>(b * view_.lanes), total.sums, total.products);
     }
   }
 
   // Leaves (mean, squared deviations from it) of this chunk. Sums are taken in double, so the
   // difference below loses nothing that float values ever had.
   void statistics(const Operands& o, double* rows) const {
-    for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
-      double sums[16] = {}, squares[16] = {};
-      sums_of_block(v, o.inputs[0] + at, sums, squares);
-      for (std::int64_t l = 0; l < v.lanes; ++l) {
-        const double mean = sums[l] / count_;
-        rows[c + static_cast<std::size_t>(l)] = mean;
-        rows[row_ + c + static_cast<std::size_t>(l)] = std::max(0.0, squares[l] - sums[l] * mean);
-      }
-    });
+    for_each_sum([&](const View& v, std::int64_t at, std::size_t, double* sums,
+                     double* squares) { sums_of_block(v, o.inputs[0] + at, sums, squares); },
+                 [&](const View& v, std::size_t c, const double* sums, const double* squares) {
+                   for (std::int64_t l = 0; l < v.lanes; ++l) {
+                     const double mean = sums[l] / count_;
+                     rows[c + static_cast<std::size_t>(l)] = mean;
+                     rows[row_ + c + static_cast<std::size_t>(l)] =
+                         std::max(0.0, squares[l] - sums[l] * mean);
+                   }
+                 });
   }
 
   void normalise(const Operands& o, float* rows) const {
@@ -304,24 +365,27 @@ class BatchNorm : public Kernel {
   // Leaves this chunk's sums, and with them the gradients of weight and bias.
   void gradient_sums(const Operands& o, double* rows) const {
     const Statistics batch(node_, o.statistics);
-    for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
-      double sums[16] = {}, products[16] = {};
+    const auto sum = [&](const View& v, std::int64_t at, std::size_t c, double* sums,
+                         double* products) {
       gradient_sums_of_block(v, o.inputs[0] + at, relu_ ? o.output + at : nullptr,
                              o.output_gradient + at, batch.mean() + c, sums, products, relu_);
-      for (std::int64_t l = 0; l < v.lanes; ++l) {
-        const std::size_t channel = c + static_cast<std::size_t>(l);
-        rows[channel] = sums[l];
-        rows[row_ + channel] = products[l];
-        if (channel >= static_cast<std::size_t>(channels_)) continue;
-        const auto weight =
-            static_cast<float>(products[l] * double(batch.inverse_deviation()[channel]));
-        const auto bias = static_cast<float>(sums[l]);
-        float& weight_slot = o.parameter_gradients[0][channel];
-        float& bias_slot = o.parameter_gradients[1][channel];
-        weight_slot = o.add_parameter_gradients ? weight_slot + weight : weight;
-        bias_slot = o.add_parameter_gradients ? bias_slot + bias : bias;
-      }
-    });
+    };
+    for_each_sum(
+        sum, [&](const View& v, std::size_t c, const double* sums, const double* products) {
+          for (std::int64_t l = 0; l < v.lanes; ++l) {
+            const std::size_t channel = c + static_cast<std::size_t>(l);
+            rows[channel] = sums[l];
+            rows[row_ + channel] = products[l];
+            if (channel >= static_cast<std::size_t>(channels_)) continue;
+            const auto weight =
+                static_cast<float>(products[l] * double(batch.inverse_deviation()[channel]));
+            const auto bias = static_cast<float>(sums[l]);
+            float& weight_slot = o.parameter_gradients[0][channel];
+            float& bias_slot = o.parameter_gradients[1][channel];
+            weight_slot = o.add_parameter_gradients ? weight_slot + weight : weight;
+            bias_slot = o.add_parameter_gradients ? bias_slot + bias : bias;
+          }
+        });
   }
 
   void gradient_apply(const Operands& o, float* rows) const {
@@ -343,6 +407,11 @@ class BatchNorm : public Kernel {
                            {mean + c, scale + c, offset + c, slope + c}, relu_, o.gradient_modes[0],
                            o.gradient_modes[1]);
     });
+  }
+
+  std::int64_t elements_of_block() const { return view_.samples * view_.pixels * view_.lanes; }
+  std::int64_t elements() const {  // of a sample
+    return view_.blocks * view_.pixels * view_.lanes;
   }
 
   const Node& node_;

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 
 namespace regatta::cpu {
@@ -63,25 +64,30 @@ class Concat : public Kernel {
   }
 
   void run(Work work, const Operands& o, std::byte*) override {
-    for (std::int64_t sample = 0; sample < n_; ++sample)
-      for (const Run& run : runs_) {
-        // Several parts may be one value: the first writes its gradient, the others add.
-        const std::int64_t part = sample * part_size_[run.part] + run.part_at;
-        const std::int64_t whole = sample * whole_.size() + run.whole_at;
-        const std::int64_t block = vectors_ ? run.lanes : whole_.block;
-        if (work == Work::forward) {
-          move(run, whole_.pixels, block, o.inputs[run.part] + part, run.whole_lane,
-               o.output + whole, false);
-          continue;
-        }
-        const GradientMode mode = o.gradient_modes[run.part];
-        if (mode != GradientMode::none)
-          move(run, whole_.pixels, block, o.output_gradient + whole, run.part_lane,
-               o.input_gradients[run.part] + part, mode == GradientMode::add);
-      }
+    parallel_for(n_, whole_.size(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t sample = begin; sample < end; ++sample) run_sample(work, o, sample);
+    });
   }
 
  private:
+  void run_sample(Work work, const Operands& o, std::int64_t sample) const {
+    for (const Run& run : runs_) {
+      // Several parts may be one value: the first writes its gradient, the others add.
+      const std::int64_t part = sample * part_size_[run.part] + run.part_at;
+      const std::int64_t whole = sample * whole_.size() + run.whole_at;
+      const std::int64_t block = vectors_ ? run.lanes : whole_.block;
+      if (work == Work::forward) {
+        move(run, whole_.pixels, block, o.inputs[run.part] + part, run.whole_lane, o.output + whole,
+             false);
+        continue;
+      }
+      const GradientMode mode = o.gradient_modes[run.part];
+      if (mode != GradientMode::none)
+        move(run, whole_.pixels, block, o.output_gradient + whole, run.part_lane,
+             o.input_gradients[run.part] + part, mode == GradientMode::add);
+    }
+  }
+
   std::int64_t n_;
   Placement whole_;
   std::size_t parts_;

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/parallel.h"
 #include "base/error.h"
 
 namespace regatta::cpu {
@@ -153,9 +154,13 @@ void Worker::pack(const Node& node, std::span<const float* const> parameters, st
   (*packer)(parameters[0], formats->bias ? parameters[1] : nullptr, packed);
 }
 
-void prepare_worker_thread() {
-  omp_set_num_threads(1);
-  _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+void prepare_worker_thread(int team) {
+  omp_set_num_threads(team);
+  set_team_size(team);
+  const auto flush = [](int) {
+    _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+  };
+  parallel_parts(team, flush);
 }
 
 }  // namespace regatta::cpu

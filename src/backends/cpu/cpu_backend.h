@@ -58,8 +58,9 @@ class Worker {
   std::size_t scratch_bytes_ = 0;
 };
 
-// Rounds denormals to zero on this thread (they cost tens of times more) and keeps oneDNN from
-// starting threads of its own: tasks are the parallelism.
-void prepare_worker_thread();
+// Makes this thread a worker with a team of so many threads (1: it works alone): oneDNN's kernels
+// and our own loops use them. They start here and inherit this thread's CPUs. Denormals are rounded
+// to zero on all of them: they cost tens of times more.
+void prepare_worker_thread(int team = 1);
 
 }  // namespace regatta::cpu

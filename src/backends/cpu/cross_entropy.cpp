@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 
 namespace regatta::cpu {
 namespace {
@@ -14,10 +15,17 @@ class CrossEntropy : public Kernel {
         smoothing_(site.node.attributes.real("smoothing", 0)) {}
 
   void run(Work work, const Operands& o, std::byte*) override {
+    // An exponential is worth some ten plain elements.
+    parallel_for(n_, 10 * classes_,
+                 [&](std::int64_t begin, std::int64_t end) { run_samples(work, o, begin, end); });
+  }
+
+ private:
+  void run_samples(Work work, const Operands& o, std::int64_t begin, std::int64_t end) const {
     // Smoothing is for training: a test says how good the answers are.
     const double smoothing = o.pass == Pass::train ? smoothing_ : 0;
     const double everywhere = smoothing / static_cast<double>(classes_);
-    for (std::int64_t i = 0; i < n_; ++i) {
+    for (std::int64_t i = begin; i < end; ++i) {
       const float* logits = o.inputs[0] + i * classes_;
       const Target& target = o.targets[i];
       std::int64_t best = 0;
@@ -50,7 +58,6 @@ class CrossEntropy : public Kernel {
     }
   }
 
- private:
   std::int64_t n_, classes_;
   double smoothing_;
 };

@@ -4,6 +4,7 @@
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
@@ -36,9 +37,9 @@ REGATTA_CLONES void add_bias(float* output, const float* bias, std::int64_t rows
 }
 
 REGATTA_CLONES void add_rows(const float* gradient, float* bias_gradient, std::int64_t rows,
-                             std::int64_t features) {
+                             std::int64_t features, std::int64_t stride) {
   for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t i = 0; i < features; ++i) bias_gradient[i] += gradient[row * features + i];
+    for (std::int64_t i = 0; i < features; ++i) bias_gradient[i] += gradient[row * stride + i];
 }
 
 class Dense : public Kernel {
@@ -59,7 +60,10 @@ class Dense : public Kernel {
       multiply(n_, features_, inputs_, {o.inputs[0], false, inputs_},
                {o.parameters[0], true, inputs_}, 0.0f, o.output, features_);
       if (bias_ || relu_)
-        add_bias(o.output, bias_ ? o.parameters[1] : nullptr, n_, features_, relu_);
+        parallel_for(n_, features_, [&](std::int64_t begin, std::int64_t end) {
+          add_bias(o.output + begin * features_, bias_ ? o.parameters[1] : nullptr, end - begin,
+                   features_, relu_);
+        });
       return;
     }
     const float* gradient = o.output_gradient;
@@ -76,7 +80,10 @@ class Dense : public Kernel {
              o.add_parameter_gradients ? 1.0f : 0.0f, o.parameter_gradients[0], inputs_);
     if (!bias_) return;
     if (!o.add_parameter_gradients) std::fill_n(o.parameter_gradients[1], features_, 0.0f);
-    add_rows(gradient, o.parameter_gradients[1], n_, features_);
+    // By features, so that every sum keeps the order of samples.
+    parallel_for(features_, n_, [&](std::int64_t begin, std::int64_t end) {
+      add_rows(gradient + begin, o.parameter_gradients[1] + begin, n_, end - begin, features_);
+    });
   }
 
  private:

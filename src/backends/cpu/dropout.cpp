@@ -6,6 +6,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
@@ -69,17 +70,19 @@ class Dropout : public Kernel {
     if (mode == GradientMode::none) return;
     const float* from = work == Work::forward ? o.inputs[0] : o.output_gradient;
     float* to = work == Work::forward ? o.output : o.input_gradients[0];
-    Draw draw{.key = dropout_key(o.seed, draw_.stream, o.step),
-              .first = 0,
-              .stride = static_cast<std::uint64_t>(place_.pixels),
-              .threshold = static_cast<std::uint32_t>(std::ceil(draw_.probability * 0x1p24)),
-              .scale = draw_.scale};
+    const Draw first{.key = dropout_key(o.seed, draw_.stream, o.step),
+                     .first = 0,
+                     .stride = static_cast<std::uint64_t>(place_.pixels),
+                     .threshold = static_cast<std::uint32_t>(std::ceil(draw_.probability * 0x1p24)),
+                     .scale = draw_.scale};
     // Vectors are one plane of their features.
     const std::int64_t block = place_.block;
     const std::int64_t planes = block == 1 ? 1 : place_.padded / block;
     const std::int64_t pixels = block == 1 ? place_.size() : place_.pixels;
-    for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t b = 0; b < planes; ++b) {
+    parallel_for(n_ * planes, block * pixels, [&](std::int64_t begin, std::int64_t end) {
+      Draw draw = first;
+      for (std::int64_t plane = begin; plane < end; ++plane) {
+        const std::int64_t i = plane / planes, b = plane % planes;
         draw.first = static_cast<std::uint64_t>((o.first_sample + i) * place_.plain_size() +
                                                 b * block * pixels);
         const std::int64_t at = i * place_.size() + b * block * pixels;
@@ -88,6 +91,7 @@ class Dropout : public Kernel {
         else
           add_kept(draw, block, from + at, to + at, pixels);
       }
+    });
   }
 
  private:

@@ -4,22 +4,23 @@
 #include <algorithm>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
 
 // A NaN is neither above nor below zero: relus let it through, so that the loss shows it.
 
-REGATTA_CLONES void add_to(float* target, const float* source, std::size_t count) {
+namespace {
+
+REGATTA_CLONES void add_range(float* target, const float* source, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) target[i] += source[i];
 }
 
-REGATTA_CLONES void mask_by_sign(const float* output, const float* gradient, float* target,
-                                 std::size_t count) {
+REGATTA_CLONES void mask_range(const float* output, const float* gradient, float* target,
+                               std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) target[i] = output[i] <= 0 ? 0 : gradient[i];
 }
-
-namespace {
 
 REGATTA_CLONES void add_masked(const float* output, const float* gradient, float* target,
                                std::size_t count) {
@@ -33,6 +34,30 @@ REGATTA_CLONES void rectify(const float* input, float* output, std::size_t count
 REGATTA_CLONES void sum_of(const float* a, const float* b, float* output, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) output[i] = a[i] + b[i];
 }
+
+// body(first, count) for the team's ranges of `count` values.
+template <class Body>
+void over_values(std::size_t count, const Body& body) {
+  parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end) {
+    body(begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
+void add_to(float* target, const float* source, std::size_t count) {
+  over_values(count, [&](std::int64_t first, std::size_t length) {
+    add_range(target + first, source + first, length);
+  });
+}
+
+void mask_by_sign(const float* output, const float* gradient, float* target, std::size_t count) {
+  over_values(count, [&](std::int64_t first, std::size_t length) {
+    mask_range(output + first, gradient + first, target + first, length);
+  });
+}
+
+namespace {
 
 class Elementwise : public Kernel {
  public:
@@ -48,11 +73,16 @@ class Relu : public Elementwise {
   using Elementwise::Elementwise;
   void run(Work work, const Operands& o, std::byte*) override {
     if (work == Work::forward)
-      rectify(o.inputs[0], o.output, count_);
+      over_values(count_, [&](std::int64_t first, std::size_t length) {
+        rectify(o.inputs[0] + first, o.output + first, length);
+      });
     else if (o.gradient_modes[0] == GradientMode::write)
       mask_by_sign(o.output, o.output_gradient, o.input_gradients[0], count_);
     else if (o.gradient_modes[0] == GradientMode::add)
-      add_masked(o.output, o.output_gradient, o.input_gradients[0], count_);
+      over_values(count_, [&](std::int64_t first, std::size_t length) {
+        add_masked(o.output + first, o.output_gradient + first, o.input_gradients[0] + first,
+                   length);
+      });
   }
 };
 
@@ -61,12 +91,16 @@ class Add : public Elementwise {
   using Elementwise::Elementwise;
   void run(Work work, const Operands& o, std::byte*) override {
     if (work == Work::forward) {
-      sum_of(o.inputs[0], o.inputs[1], o.output, count_);
+      over_values(count_, [&](std::int64_t first, std::size_t length) {
+        sum_of(o.inputs[0] + first, o.inputs[1] + first, o.output + first, length);
+      });
       return;
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (o.gradient_modes[i] == GradientMode::write)
-        std::copy_n(o.output_gradient, count_, o.input_gradients[i]);
+        over_values(count_, [&](std::int64_t first, std::size_t length) {
+          std::copy_n(o.output_gradient + first, length, o.input_gradients[i] + first);
+        });
       else if (o.gradient_modes[i] == GradientMode::add)
         add_to(o.input_gradients[i], o.output_gradient, count_);
     }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
@@ -92,43 +94,42 @@ class LayerNorm : public Kernel {
   explicit LayerNorm(const Site& site)
       : n_(site.n),
         place_(site.node.shape, site.layout()),
-        epsilon_(site.node.attributes.real("epsilon", 1e-5)) {}
+        epsilon_(site.node.attributes.real("epsilon", 1e-5)),
+        parts_(parts_of(n_, place_.size())) {}
 
-  // Weight and bias, and the sums of their gradients.
+  // Weight and bias, and each part's sums of their gradients.
   std::size_t scratch_bytes() const override {
-    return 4 * static_cast<std::size_t>(place_.size()) * sizeof(float);
+    return (2 + 2 * static_cast<std::size_t>(parts_)) * static_cast<std::size_t>(place_.size()) *
+           sizeof(float);
   }
 
   void run(Work work, const Operands& o, std::byte* scratch) override {
     const std::int64_t size = place_.size();
     auto* weight = reinterpret_cast<float*>(scratch);
-    float *bias = weight + size, *weight_sums = bias + size, *bias_sums = weight_sums + size;
+    float *bias = weight + size, *sums = bias + size;
     from_planes(place_, 1, o.parameters[0], weight, GradientMode::write);
     if (work == Work::forward) {
       from_planes(place_, 1, o.parameters[1], bias, GradientMode::write);
-      for (std::int64_t i = 0; i < n_; ++i) {
-        const Statistics by = statistics(o.inputs[0] + i * size);
-        normalise(o.inputs[0] + i * size, weight, bias, o.output + i * size, size, by.mean,
-                  by.inverse);
-      }
+      parallel_for(n_, size, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const Statistics by = statistics(o.inputs[0] + i * size);
+          normalise(o.inputs[0] + i * size, weight, bias, o.output + i * size, size, by.mean,
+                    by.inverse);
+        }
+      });
       return;
     }
-    std::fill_n(weight_sums, 2 * size, 0.0f);
-    const auto count = static_cast<double>(place_.plain_size());
-    for (std::int64_t i = 0; i < n_; ++i) {
-      const float *x = o.inputs[0] + i * size, *gradient = o.output_gradient + i * size;
-      const Statistics by = statistics(x);
-      const Sums sums =
-          gradient_sums(x, gradient, weight, weight_sums, bias_sums, size, by.mean, by.inverse);
-      if (o.gradient_modes[0] == GradientMode::none) continue;
-      input_gradient(x, gradient, weight, o.input_gradients[0] + i * size, size, by.mean,
-                     by.inverse, static_cast<float>(sums.first / count),
-                     static_cast<float>(sums.second / count),
-                     o.gradient_modes[0] == GradientMode::add);
-    }
+    parallel_parts(parts_, [&](int part) {
+      float* own = sums + 2 * part * size;
+      std::fill_n(own, 2 * size, 0.0f);
+      for (std::int64_t i = n_ * part / parts_; i < n_ * (part + 1) / parts_; ++i)
+        run_back(o, i, weight, own, own + size);
+    });
+    for (int part = 1; part < parts_; ++part)
+      add_to(sums, sums + 2 * part * size, static_cast<std::size_t>(2 * size));
     if (o.gradient_modes[0] != GradientMode::none) clear_padding(place_, n_, o.input_gradients[0]);
-    give(weight_sums, o.parameter_gradients[0], o.add_parameter_gradients);
-    give(bias_sums, o.parameter_gradients[1], o.add_parameter_gradients);
+    give(sums, o.parameter_gradients[0], o.add_parameter_gradients);
+    give(sums + size, o.parameter_gradients[1], o.add_parameter_gradients);
   }
 
  private:
@@ -144,6 +145,21 @@ class LayerNorm : public Kernel {
     return {static_cast<float>(mean), static_cast<float>(1.0 / std::sqrt(variance + epsilon_))};
   }
 
+  // One sample; adds to the sums of the weights' gradients.
+  void run_back(const Operands& o, std::int64_t i, const float* weight, float* weight_sums,
+                float* bias_sums) const {
+    const std::int64_t size = place_.size();
+    const auto count = static_cast<double>(place_.plain_size());
+    const float *x = o.inputs[0] + i * size, *gradient = o.output_gradient + i * size;
+    const Statistics by = statistics(x);
+    const Sums sums =
+        gradient_sums(x, gradient, weight, weight_sums, bias_sums, size, by.mean, by.inverse);
+    if (o.gradient_modes[0] == GradientMode::none) return;
+    input_gradient(x, gradient, weight, o.input_gradients[0] + i * size, size, by.mean, by.inverse,
+                   static_cast<float>(sums.first / count), static_cast<float>(sums.second / count),
+                   o.gradient_modes[0] == GradientMode::add);
+  }
+
   // Sums in the values' layout, to a plain parameter's gradient.
   void give(const float* sums, float* target, bool add) const {
     for (std::int64_t c = 0; c < place_.channels; ++c)
@@ -157,6 +173,7 @@ class LayerNorm : public Kernel {
   std::int64_t n_;
   Placement place_;
   double epsilon_;
+  int parts_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
@@ -39,21 +40,24 @@ class LocalResponseNorm : public Kernel {
         share_(static_cast<float>(site.node.attributes.real("alpha", 1e-4) /
                                   static_cast<double>(size_))),
         beta_(static_cast<float>(site.node.attributes.real("beta", 0.75))),
-        k_(static_cast<float>(site.node.attributes.real("k", 1))) {}
+        k_(static_cast<float>(site.node.attributes.real("k", 1))),
+        parts_(parts_of(n_ * place_.pixels, place_.channels)) {}
 
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(rows * row()) * sizeof(float);
+    return static_cast<std::size_t>(parts_ * rows * row()) * sizeof(float);
   }
 
   void run(Work work, const Operands& o, std::byte* scratch) override {
     if (work != Work::forward && o.gradient_modes[0] == GradientMode::none) return;
-    auto* data = reinterpret_cast<float*>(scratch);
-    std::fill_n(data, rows * row(), 0.0f);
     float* to = work == Work::forward ? o.output : o.input_gradients[0];
     const bool add = work != Work::forward && o.gradient_modes[0] == GradientMode::add;
-    for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t p = 0; p < place_.pixels; ++p) {
-        const std::int64_t at = i * place_.size() + p * place_.block;
+    const std::int64_t all = n_ * place_.pixels;
+    parallel_parts(parts_, [&](int part) {
+      float* data = reinterpret_cast<float*>(scratch) + part * rows * row();
+      std::fill_n(data, rows * row(), 0.0f);
+      for (std::int64_t each = all * part / parts_; each < all * (part + 1) / parts_; ++each) {
+        const std::int64_t at =
+            each / place_.pixels * place_.size() + each % place_.pixels * place_.block;
         const float* result = work == Work::forward
                                   ? forward(o.inputs[0] + at, data)
                                   : backward(o.inputs[0] + at, o.output_gradient + at, data);
@@ -62,6 +66,7 @@ class LocalResponseNorm : public Kernel {
           slot = add ? slot + result[c] : result[c];
         }
       }
+    });
     if (!add) clear_padding(place_, n_, to);
   }
 
@@ -112,6 +117,7 @@ class LocalResponseNorm : public Kernel {
   Placement place_;
   std::int64_t size_;
   float share_, beta_, k_;
+  int parts_;
 };
 
 }  // namespace

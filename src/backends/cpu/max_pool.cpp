@@ -1,9 +1,11 @@
 // Max pooling through oneDNN; which input won travels to backward in the stash.
+#include <atomic>
 #include <cmath>
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 #include "base/error.h"
 #include "ops/window.h"
@@ -81,7 +83,12 @@ class MaxPool : public Kernel {
       forward_({o.inputs[0], o.output, o.stash ? o.stash : own_stash, library});
       // oneDNN passes NaNs over: a network that has diverged would go on with a loss that looks
       // fine.
-      if (has_nan(o.inputs[0], blocks_ * in_.height() * in_.width() * lanes_)) show_nans(o);
+      const std::int64_t block = in_.height() * in_.width() * lanes_;
+      std::atomic<bool> found = false;
+      parallel_for(blocks_, block, [&](std::int64_t begin, std::int64_t end) {
+        if (has_nan(o.inputs[0] + begin * block, (end - begin) * block)) found = true;
+      });
+      if (found) show_nans(o);
     } else if (o.gradient_modes[0] == GradientMode::write) {
       backward_({o.output_gradient, o.input_gradients[0], o.stash, library});
     } else if (o.gradient_modes[0] == GradientMode::add) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
@@ -85,7 +88,7 @@ REGATTA_CLONES void follow(const UpdateNumbers& by, const float* parameters, flo
 }
 
 // In sixteen sums that a vector unit keeps side by side; squares of floats are exact in double.
-REGATTA_CLONES double squares_of(const float* values, std::size_t count) {
+REGATTA_CLONES double squares_of_range(const float* values, std::size_t count) {
   constexpr std::size_t lanes = 16;
   std::array<double, lanes> sums{};
   std::size_t i = 0;
@@ -95,6 +98,21 @@ REGATTA_CLONES double squares_of(const float* values, std::size_t count) {
       sums[lane] += value * value;
     }
   for (; i < count; ++i) sums[0] += double(values[i]) * double(values[i]);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+double squares_of(const float* values, std::size_t count) {
+  const auto all = static_cast<std::int64_t>(count);
+  const int parts = parts_of(all, 1);
+  if (parts == 1) return squares_of_range(values, count);
+  std::vector<double> sums(static_cast<std::size_t>(parts));
+  parallel_parts(parts, [&](int part) {
+    const std::int64_t begin = all * part / parts, end = all * (part + 1) / parts;
+    sums[static_cast<std::size_t>(part)] =
+        squares_of_range(values + begin, static_cast<std::size_t>(end - begin));
+  });
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;
@@ -110,43 +128,49 @@ class Walk {
         clips_(step.gradient_scale != nullptr || step.numbers->clip_value > 0) {}
 
   template <class Take>
-  void run(std::size_t first, std::size_t count, const Take& take) {
-    for (std::size_t begin = first; begin < first + count; begin += piece) {
-      const std::size_t length = std::min(piece, first + count - begin);
-      const auto at = [&](float* all) { return all ? all + begin : nullptr; };
-      take(Piece{gradient(begin, length), at(step_.parameters), at(step_.moments[0]),
-                 at(step_.moments[1]), length});
-      if (step_.average)
-        follow(*step_.numbers, step_.parameters + begin, step_.average + begin, length);
-    }
+  void run(std::size_t first, std::size_t count, const Take& take) const {
+    const auto pieces = static_cast<std::int64_t>((count + piece - 1) / piece);
+    parallel_for(pieces, piece, [&](std::int64_t from, std::int64_t to) {
+      Room room;
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::size_t begin = first + static_cast<std::size_t>(i) * piece;
+        const std::size_t length = std::min(piece, first + count - begin);
+        const auto at = [&](float* all) { return all ? all + begin : nullptr; };
+        take(Piece{gradient(begin, length, room), at(step_.parameters), at(step_.moments[0]),
+                   at(step_.moments[1]), length});
+        if (step_.average)
+          follow(*step_.numbers, step_.parameters + begin, step_.average + begin, length);
+      }
+    });
   }
 
   // Of the gradient as the rule sees it.
-  double squares_of_gradient(std::size_t first, std::size_t count) {
+  double squares_of_gradient(std::size_t first, std::size_t count) const {
     double sum = 0;
+    Room room;
     for (std::size_t begin = first; begin < first + count; begin += piece) {
       const std::size_t length = std::min(piece, first + count - begin);
-      sum += squares_of(gradient(begin, length), length);
+      sum += squares_of_range(gradient(begin, length, room), length);
     }
     return sum;
   }
 
  private:
   static constexpr std::size_t piece = 2048;
+  using Room = std::array<float, piece>;  // for a piece of the clipped gradient
 
-  const float* gradient(std::size_t begin, std::size_t count) {
+  const float* gradient(std::size_t begin, std::size_t count, Room& clipped) const {
     if (!clips_) return step_.gradient + begin;
-    clip(scale_, most_, step_.gradient + begin, clipped_.data(), count);
-    return clipped_.data();
+    clip(scale_, most_, step_.gradient + begin, clipped.data(), count);
+    return clipped.data();
   }
 
   const UpdateStep& step_;
   float scale_, most_;
   bool clips_;
-  std::array<float, piece> clipped_{};
 };
 
-void update_by_lars(const UpdateStep& step, Walk& walk) {
+void update_by_lars(const UpdateStep& step, const Walk& walk) {
   const UpdateNumbers& by = *step.numbers;
   for (const BucketTensor& tensor : step.tensors) {
     float rate = 1, decay = 0;
@@ -167,9 +191,13 @@ void update_by_lars(const UpdateStep& step, Walk& walk) {
 void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) {
   // A piece of the sum stays in the first cache while all slots are added to it.
   constexpr std::size_t piece = 4096;
-  for (std::size_t begin = 0; begin < count; begin += piece)
-    for (const float* other : others)
-      add_to(sum + begin, other + begin, std::min(piece, count - begin));
+  const auto pieces = static_cast<std::int64_t>((count + piece - 1) / piece);
+  parallel_for(pieces, piece, [&](std::int64_t from, std::int64_t to) {
+    const auto last = std::min(static_cast<std::size_t>(to) * piece, count);
+    for (std::size_t begin = static_cast<std::size_t>(from) * piece; begin < last; begin += piece)
+      for (const float* other : others)
+        add_to(sum + begin, other + begin, std::min(piece, last - begin));
+  });
 }
 
 double sum_squares(const float* gradient, std::span<const BucketTensor> tensors) {
@@ -185,17 +213,27 @@ float clip_scale(std::span<const double* const> sums, float longest) {
   return std::min(1.0f, static_cast<float>(double(longest) / (std::sqrt(squares) + 1e-6)));
 }
 
-REGATTA_CLONES bool all_finite(const float* values, std::size_t count) {
+namespace {
+REGATTA_CLONES bool finite_range(const float* values, std::size_t count) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t found = 0;
   for (std::size_t i = 0; i < count; ++i)
     found |= (std::bit_cast<std::uint32_t>(values[i]) & exponent) == exponent ? 1u : 0u;
   return found == 0;
 }
+}  // namespace
+
+bool all_finite(const float* values, std::size_t count) {
+  std::atomic<bool> finite = true;
+  parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end) {
+    if (!finite_range(values + begin, static_cast<std::size_t>(end - begin))) finite = false;
+  });
+  return finite;
+}
 
 void update(const UpdateStep& step) {
   const UpdateNumbers& by = *step.numbers;
-  Walk walk(step);
+  const Walk walk(step);
   const auto whole = [&](const auto& take) { walk.run(0, step.count, take); };
   switch (step.kind) {
     case OptimizerKind::sgd:

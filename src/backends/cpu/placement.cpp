@@ -2,22 +2,35 @@
 
 #include <algorithm>
 
+#include "backends/cpu/parallel.h"
+
 namespace regatta::cpu {
+namespace {
+
+template <class Body>
+void over_samples(const Placement& place, std::int64_t n, const Body& body) {
+  parallel_for(n, place.size(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
+}  // namespace
 
 void to_planes(const Placement& place, std::int64_t n, const float* values, float* planes) {
-  for (std::int64_t i = 0; i < n; ++i)
+  over_samples(place, n, [&](std::int64_t i) {
     for (std::int64_t c = 0; c < place.channels; ++c) {
       const float* from = values + i * place.size() + place.base(c);
       float* to = planes + i * place.plain_size() + c * place.pixels;
       for (std::int64_t p = 0; p < place.pixels; ++p) to[p] = from[p * place.block];
     }
+  });
 }
 
 void from_planes(const Placement& place, std::int64_t n, const float* planes, float* values,
                  GradientMode mode) {
   if (mode == GradientMode::none) return;
   if (mode == GradientMode::write) clear_padding(place, n, values);
-  for (std::int64_t i = 0; i < n; ++i)
+  over_samples(place, n, [&](std::int64_t i) {
     for (std::int64_t c = 0; c < place.channels; ++c) {
       const float* from = planes + i * place.plain_size() + c * place.pixels;
       float* to = values + i * place.size() + place.base(c);
@@ -26,16 +39,17 @@ void from_planes(const Placement& place, std::int64_t n, const float* planes, fl
       else
         for (std::int64_t p = 0; p < place.pixels; ++p) to[p * place.block] += from[p];
     }
+  });
 }
 
 void clear_padding(const Placement& place, std::int64_t n, float* values) {
   const std::int64_t used = place.channels % place.block;
   if (used == 0) return;
-  for (std::int64_t i = 0; i < n; ++i) {
+  over_samples(place, n, [&](std::int64_t i) {
     float* block = values + (i + 1) * place.size() - place.block * place.pixels;
     for (std::int64_t p = 0; p < place.pixels; ++p)
       std::fill(block + p * place.block + used, block + (p + 1) * place.block, 0.0f);
-  }
+  });
 }
 
 }  // namespace regatta::cpu

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
 #include "backends/cpu/vector.h"
 
@@ -40,22 +41,24 @@ class Input : public Kernel {
   void run(Work, const Operands& o, std::byte*) override {
     const std::int64_t stored = place_.channels * place_.pixels;
     const std::int64_t placed = place_.padded * place_.pixels;
-    if (placed != stored) std::memset(o.output, 0, sizeof(float) * std::size_t(placed * n_));
-    for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t c = 0; c < place_.channels; ++c) {
-        const auto channel = static_cast<std::size_t>(c);
-        const float deviation = normalisation_.deviation[channel];
-        const float factor = normalisation_.scale / deviation;
-        const float offset = -normalisation_.mean[channel] / deviation;
-        const std::int64_t from = i * stored + c * place_.pixels;
-        float* target = o.output + i * placed + place_.base(c);
-        if (bytes_)
-          convert_bytes(reinterpret_cast<const std::uint8_t*>(o.samples) + from, target,
-                        place_.pixels, place_.block, factor, offset);
-        else
-          convert_floats(reinterpret_cast<const float*>(o.samples) + from, target, place_.pixels,
-                         place_.block, factor, offset);
-      }
+    parallel_for(n_, placed, [&](std::int64_t begin, std::int64_t end) {
+      if (placed != stored) std::fill_n(o.output + begin * placed, (end - begin) * placed, 0.0f);
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t c = 0; c < place_.channels; ++c) {
+          const auto channel = static_cast<std::size_t>(c);
+          const float deviation = normalisation_.deviation[channel];
+          const float factor = normalisation_.scale / deviation;
+          const float offset = -normalisation_.mean[channel] / deviation;
+          const std::int64_t from = i * stored + c * place_.pixels;
+          float* target = o.output + i * placed + place_.base(c);
+          if (bytes_)
+            convert_bytes(reinterpret_cast<const std::uint8_t*>(o.samples) + from, target,
+                          place_.pixels, place_.block, factor, offset);
+          else
+            convert_floats(reinterpret_cast<const float*>(o.samples) + from, target, place_.pixels,
+                           place_.block, factor, offset);
+        }
+    });
   }
 
  private:
@@ -97,24 +100,27 @@ class GlobalAveragePool : public Kernel {
     if (work == Work::forward && out_.padded != out_.channels)
       std::memset(o.output, 0, sizeof(float) * std::size_t(out_size * n_));
     const float share = 1.0f / static_cast<float>(in_.pixels);
-    for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t c = 0; c < in_.padded; ++c) {
-        const std::int64_t at = i * in_size + in_.base(c);
-        const bool real = c < in_.channels;
-        if (work == Work::forward) {
-          if (!real) continue;
-          double sum = 0;
-          for (std::int64_t p = 0; p < in_.pixels; ++p) sum += o.inputs[0][at + p * in_.block];
-          o.output[i * out_size + out_.base(c)] =
-              static_cast<float>(sum / static_cast<double>(in_.pixels));
-          continue;
+    parallel_for(n_, in_size, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t c = 0; c < in_.padded; ++c) {
+          const std::int64_t at = i * in_size + in_.base(c);
+          const bool real = c < in_.channels;
+          if (work == Work::forward) {
+            if (!real) continue;
+            double sum = 0;
+            for (std::int64_t p = 0; p < in_.pixels; ++p) sum += o.inputs[0][at + p * in_.block];
+            o.output[i * out_size + out_.base(c)] =
+                static_cast<float>(sum / static_cast<double>(in_.pixels));
+            continue;
+          }
+          const float gradient =
+              real ? o.output_gradient[i * out_size + out_.base(c)] * share : 0.0f;
+          float* target = o.input_gradients[0] + at;
+          for (std::int64_t p = 0; p < in_.pixels; ++p)
+            target[p * in_.block] =
+                mode == GradientMode::add ? target[p * in_.block] + gradient : gradient;
         }
-        const float gradient = real ? o.output_gradient[i * out_size + out_.base(c)] * share : 0.0f;
-        float* target = o.input_gradients[0] + at;
-        for (std::int64_t p = 0; p < in_.pixels; ++p)
-          target[p * in_.block] =
-              mode == GradientMode::add ? target[p * in_.block] + gradient : gradient;
-      }
+    });
   }
 
  private:
