@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "app/command.h"
+#include "app/granularity.h"
 #include "base/error.h"
 #include "models/models.h"
 #include "train/job.h"
@@ -51,6 +52,8 @@ JobOptions job_options(const CellOptions& options) {
   job.plan.devices = devices_named(options.devices);
   job.plan.segments = options.segments;
   job.plan.team = options.team;
+  if (granularity_named(options.granularity) == GranularityKind::automatic)
+    job.costs = cost_source();
   if (options.chunks) job.plan.chunks = parse_sizes("--chunks", *options.chunks);
   if (options.shares) job.plan.shares = parse_sizes("--shares", *options.shares);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
@@ -88,19 +91,20 @@ ScalingSample run_cell(const CellOptions& options) {
 }
 
 std::vector<std::string> flags_of(const CellOptions& options) {
-  std::vector<std::string> flags{"--model",     options.model,
-                                 "--data",      options.data.value_or(bench_data(options)),
-                                 "--input",     input_of(options),
-                                 "--batch",     std::to_string(options.batch),
-                                 "--workers",   std::to_string(options.workers),
-                                 "--team",      std::to_string(options.team),
-                                 "--devices",   options.devices,
-                                 "--precision", options.precision,
-                                 "--reduction", options.reduction};
+  std::vector<std::string> flags{"--model",       options.model,
+                                 "--data",        options.data.value_or(bench_data(options)),
+                                 "--input",       input_of(options),
+                                 "--batch",       std::to_string(options.batch),
+                                 "--workers",     std::to_string(options.workers),
+                                 "--devices",     options.devices,
+                                 "--precision",   options.precision,
+                                 "--reduction",   options.reduction,
+                                 "--granularity", options.granularity};
   const auto add = [&](const char* flag, const std::optional<std::string>& value) {
     if (value) flags.insert(flags.end(), {flag, *value});
   };
   add("--scheduler", options.scheduler);
+  if (options.team) add("--team", std::to_string(*options.team));
   add("--segments", options.segments);
   add("--chunks", options.chunks);
   add("--shares", options.shares);

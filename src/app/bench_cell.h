@@ -11,9 +11,10 @@ namespace regatta::app {
 struct CellOptions {
   std::string model;
   std::optional<std::string> data, input, scheduler, segments, chunks, shares;
-  std::string devices = "cpu", precision = "fp32", reduction = "slots";
+  std::string devices = "cpu", precision = "fp32", reduction = "slots", granularity = "auto";
   std::int64_t batch = 64;
-  int workers = 1, team = 1;
+  int workers = 1;
+  std::optional<int> team;
   std::optional<std::int64_t> steps;  // exactly so many
   double seconds = 3;                 // else so long, but for a few steps at least
 };

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/bench_cell.h"
+#include "app/bench_granularity.h"
 #include "app/command.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -56,7 +57,9 @@ void declare_cell(CLI::App& app, CellOptions& cell) {
   app.add_option("--chunks", cell.chunks, "as regatta train takes it")->type_name("N|SIZES");
   app.add_option("--team", cell.team, "as regatta train takes it")
       ->type_name("N")
-      ->check(whole_number(1, most_workers))
+      ->check(whole_number(1, most_workers));
+  app.add_option("--granularity", cell.granularity, "auto or fixed, as regatta train takes it")
+      ->type_name("KIND")
       ->capture_default_str();
   app.add_option("--reduction", cell.reduction, "slots, redux or loop")
       ->type_name("HOW")
@@ -201,8 +204,11 @@ class Runs {
     arguments.insert(arguments.begin(), program_.string());
     const ProgramResult done = regatta::run_program(arguments);
     if (done.status == 0) return;
-    const std::string said = done.first_line();
-    throw InputError(said.starts_with("regatta: ") ? said.substr(9) : "a run failed: " + said);
+    // Progress may come before the complaint.
+    const std::size_t complaint = done.output.find("regatta: ");
+    if (complaint == std::string::npos) throw InputError("a run failed: " + done.first_line());
+    const std::size_t begin = complaint + 9;
+    throw InputError(done.output.substr(begin, done.output.find('\n', begin) - begin));
   }
 
   fs::path program_, folder_;
@@ -223,7 +229,7 @@ Json idle_causes_of(const fs::path& run) {
 
 std::string folder_of(const CellOptions& cell) {
   return *cell.input + "-batch" + std::to_string(cell.batch) + "-" +
-         cell.scheduler.value_or("eager") + "-workers" + std::to_string(cell.workers);
+         cell.scheduler.value_or("regatta") + "-workers" + std::to_string(cell.workers);
 }
 
 double steady_rate(const ScalingSample& sample) {
@@ -275,7 +281,7 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
   std::vector<ScalingCell> measured;
   for (const CellOptions& cell : cells)
     measured.push_back(
-        {cell.scheduler.value_or("eager"), *cell.input, cell.batch, cell.workers, {}, {}, {}});
+        {cell.scheduler.value_or("regatta"), *cell.input, cell.batch, cell.workers, {}, {}, {}});
   std::vector<std::vector<std::vector<double>>> alone(cells.size());  // cell, repeat, device
   const std::vector<Turn> turns = interleaved(cells.size(), flags.repeats, flags.seed);
   for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -326,7 +332,8 @@ int run_scaling(const ScalingFlags& flags) {
 }  // namespace
 
 int run_bench(std::span<const char* const> arguments) {
-  CLI::App app("Measures how throughput grows with workers.", "regatta bench");
+  CLI::App app("Measures speed: how it grows with workers, and what task sizes do to it.",
+               "regatta bench");
   app.require_subcommand(1);
   ScalingFlags flags;
   CLI::App* scaling =
@@ -336,10 +343,15 @@ int run_bench(std::span<const char* const> arguments) {
   std::optional<std::string> cell_json;
   CLI::App* one = app.add_subcommand("cell", "one run, in this process: the time of every step");
   declare_one(*one, cell, cell_json);
+  GranularityFlags granularity_flags;
+  CLI::App* granularity =
+      app.add_subcommand("granularity", "the automatic choice of task sizes against fixed ones");
+  declare_granularity(*granularity, granularity_flags);
   app.footer(
       "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
       "scaling.html");
   if (!parse(app, arguments)) return 0;
+  if (granularity->parsed()) return run_granularity(granularity_flags);
   if (scaling->parsed()) return run_scaling(flags);
 
   if (cell_json) require_writable(*cell_json);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/command.h"
+#include "app/granularity.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
 #include "base/error.h"
@@ -25,6 +26,8 @@ struct TrainFlags {
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
   std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "fitted";
+  std::string granularity = "auto";
+  bool explain = false;
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
@@ -76,7 +79,16 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("N")
       ->check(whole_number(2));
   app.add_option("--init", flags.init, "start from these weights")->type_name("FILE");
-  app.add_option("--workers", job.workers, "CPU workers (default: the CPUs this process may use)")
+  app.add_option("--granularity", flags.granularity,
+                 "auto: segments, chunks, teams and the number of workers are chosen by predicted\n"
+                 "times, but for what is given; fixed: a rule of thumb")
+      ->type_name("KIND")
+      ->capture_default_str();
+  app.add_flag("--explain", flags.explain,
+               "print the choice of --granularity auto, the runners-up and their predicted times,\n"
+               "and train nothing");
+  app.add_option("--workers", job.workers,
+                 "CPU workers, at most (default: the CPUs this process may use)")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
   app.add_option("--chunks", flags.chunks, "cut the batch into N chunks, or into sizes such as 3,5")
@@ -84,8 +96,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--team", job.plan.team,
                  "threads that work on a chunk together; --workers counts all of them")
       ->type_name("N")
-      ->check(whole_number(1, most_workers))
-      ->capture_default_str();
+      ->check(whole_number(1, most_workers));
   app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
       ->type_name("LIST")
       ->capture_default_str();
@@ -105,7 +116,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("HOW")
       ->capture_default_str();
   app.add_option("--scheduler", flags.scheduler,
-                 "StarPU scheduler (default: STARPU_SCHED, or eager)")
+                 "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
+                 "(default: STARPU_SCHED, or regatta)")
       ->type_name("NAME");
   app.add_option("--perf-model", flags.perf_model,
                  "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
@@ -162,9 +174,11 @@ class StopOnSignals {
 // Shows progress and gathers what --json reports; the run folder hears everything too.
 class Console : public TrainObserver {
  public:
-  Console(RunFolder& folder, Tracing& tracing, const TrainJob& job, const TrainGoal& goal)
+  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, const TrainJob& job,
+          const TrainGoal& goal)
       : folder_(folder),
         tracing_(tracing),
+        meter_(meter),
         batch_(job.recipe.samples_per_step()),
         images_(job.data->info().count),
         per_epoch_(steps_per_epoch(job.recipe, *job.data)),
@@ -173,6 +187,7 @@ class Console : public TrainObserver {
         progress_(std::cerr) {}
 
   void on_step(const StepRecord& record) override {
+    meter_.on_step();
     folder_.on_step(record);
     tracing_.on_step(record);
     steps_.push_back(record);
@@ -201,6 +216,7 @@ class Console : public TrainObserver {
   }
 
   void on_rest(const TrainState& state) override {
+    meter_.on_rest();
     folder_.on_rest(state);
     finished_ = reported_ && state.step == goal_.last_step;
   }
@@ -231,6 +247,7 @@ class Console : public TrainObserver {
 
   RunFolder& folder_;
   Tracing& tracing_;
+  LoadMeter& meter_;
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
   bool averaged_;
@@ -242,7 +259,7 @@ class Console : public TrainObserver {
 };
 
 Json result_of(const TrainJob& job, const Executor& executor, const Console& console,
-               const fs::path& folder) {
+               const LoadMeter& meter, const fs::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
   for (const StepRecord& step : console.steps())
     steps.push_back({{"step", step.step}, {"loss", step.loss}});
@@ -255,17 +272,20 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
                       {"seconds", epoch.duration.count()},
                       {"loader_share", epoch.loader_share}});
   const SkippedSamples skipped = job.data->skipped();
-  return {{"run", folder.string()},
-          {"recipe", job.recipe.to_json()},
-          {"plan", to_json(job.plan, job.graph)},
-          {"steps", steps},
-          {"epochs", epochs},
-          {"skipped", {{"count", skipped.count}, {"first", skipped.first}}},
-          {"images_per_s", typical_throughput(console.steps())},
-          {"peak_memory_bytes", peak_memory_bytes()},
-          {"buffer_bytes", executor.buffer_bytes()},
-          {"tasks_per_step", executor.tasks_per_step()},
-          {"graph_captures", executor.graph_captures()}};
+  const double images_per_s = typical_throughput(console.steps());
+  Json result{{"run", folder.string()},
+              {"recipe", job.recipe.to_json()},
+              {"plan", to_json(job.plan, job.graph)},
+              {"steps", steps},
+              {"epochs", epochs},
+              {"skipped", {{"count", skipped.count}, {"first", skipped.first}}},
+              {"images_per_s", images_per_s},
+              {"peak_memory_bytes", peak_memory_bytes()},
+              {"buffer_bytes", executor.buffer_bytes()},
+              {"tasks_per_step", executor.tasks_per_step()},
+              {"graph_captures", executor.graph_captures()}};
+  result.update(granularity_fields(job, images_per_s, meter));
+  return result;
 }
 
 std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
@@ -289,6 +309,10 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
     options.plan.scheduler = wanted;
   if (flags.scheduler) options.plan.scheduler = *flags.scheduler;
   options.plan.perf_model = perf_model_named(flags.perf_model);
+  if (granularity_named(flags.granularity) == GranularityKind::automatic) {
+    const auto steps = [&flags](const TrainJob& job) { return last_step_asked(flags, job); };
+    options.costs = flags.explain ? cost_source() : cost_source(steps);
+  }
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
@@ -372,6 +396,11 @@ int run_train(std::span<const char* const> arguments) {
   TrainGoal goal;
   CheckpointPolicy policy;
   const TrainJob job = flags.resume ? resumed_job(app, flags, goal, policy) : new_job(flags, goal);
+  if (flags.explain) {
+    std::cout << (job.choice ? explain(*job.choice)
+                             : "nothing was chosen by predicted times: see --granularity\n");
+    return 0;
+  }
   policy = checkpoint_policy(flags, policy);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   std::optional<NewRunFolder> fresh;
@@ -400,13 +429,14 @@ int run_train(std::span<const char* const> arguments) {
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 
-  Console console(run, tracing, job, goal);
+  LoadMeter meter(executor);
+  Console console(run, tracing, meter, job, goal);
   {
     const StopOnSignals watch;
     train(executor, job.recipe, job.data, job.test, goal, console);
   }
   const std::string traced = tracing.finish();
-  const Json result = result_of(job, executor, console, folder);
+  const Json result = result_of(job, executor, console, meter, folder);
   write_json_result(flags.json_file, result);
   leave_report(folder);
   const std::size_t tasks = executor.tasks_per_step();

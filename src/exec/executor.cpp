@@ -20,6 +20,7 @@
 #include "exec/perf_models.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
+#include "exec/worker_times.h"
 #include "platform/machine.h"
 #include "tasks/costs.h"
 
@@ -68,7 +69,10 @@ class Executor::Impl {
         models_(plan.perf_model, graph.name()),
         runtime_(runtime_options(plan)),
         workers_(STARPU_NMAXWORKERS),
+        places_(blueprint.chunks.size()),
         buffers_(blueprint, find_devices()) {
+    for (std::atomic<int>& place : places_) place = -1;
+    worker_times().clear();
     describe_codelets();
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
   }
@@ -77,7 +81,8 @@ class Executor::Impl {
   ~Impl() { starpu_task_wait_for_all(); }
 
   std::shared_ptr<Submission> submit(Job job, StepInput input, bool looks = false) {
-    const TaskList& list = this->list(job);
+    Prepared& prepared = this->prepared(job);
+    const TaskList& list = prepared.list;
     auto submission = std::make_shared<Submission>();
     submission->job = job;
     submission->looks = looks;
@@ -100,14 +105,17 @@ class Executor::Impl {
     }
     if (recording_) recording_->begin(*submission, list);
     const bool timed = !submission->times.empty();
-    const std::vector<double>& predicted = predicted_.at(job);
     if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
-    for (const Task& task : list.tasks) {
-      const std::size_t t = submission->runs.size();
+    const HandleList& handles = handles_of(prepared, step);
+    for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+      const Task& task = list.tasks[t];
       TaskRun& run = submission->runs.emplace_back(
-          TaskRun{this, submission.get(), &list, &task, nullptr, predicted[t]});
+          TaskRun{this, submission.get(), &list, &task, nullptr, prepared.predicted[t]});
+      run.ready = {static_cast<std::int64_t>(step), prepared.ranks[t],
+                   static_cast<std::int64_t>(t)};
+      run.place = place_of(task);
       if (timed) run.times = &submission->times[t];
-      submit_task(run, step);
+      submit_task(run, std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()));
     }
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
@@ -179,18 +187,14 @@ class Executor::Impl {
   Dtype sample_dtype() const { return options_.numbers.samples; }
 
   Blueprint blueprint;
-  // Made when it is first asked for: most runs have no use for some.
-  const TaskList& list(Job job) {
-    const auto [found, fresh] = lists_.try_emplace(job);
-    if (!fresh) return found->second;
-    if (trains(job) && !options_.training) throw Error("internal: made to evaluate, not to train");
-    found->second = lower(blueprint, job);
-    if (const auto broken = faults(found->second); !broken.empty())
-      throw Error("internal: the task list is broken: " + broken.front());
-    predict(found->second);
-    return found->second;
-  }
+  const TaskList& list(Job job) { return prepared(job).list; }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
+  // A GPU's kernels run while its worker does something else: nothing is counted then.
+  int counted_workers() const {
+    for (const DeviceGroup* group : groups_of(blueprint.plan))
+      if (group->kind != DeviceKind::cpu) return 0;
+    return cpu_workers();
+  }
   std::size_t graph_captures() const {
     std::size_t total = 0;
     for (const WorkerState& worker : workers_) total += worker.cuda ? worker.cuda->captures() : 0;
@@ -198,6 +202,66 @@ class Executor::Impl {
   }
 
  private:
+  using HandleList = std::vector<starpu_data_handle_t>;
+  // What all submissions of a list have in common, looked up once: submitting must be cheap.
+  struct Prepared {
+    TaskList list;
+    std::vector<double> predicted;          // by task: microseconds
+    std::vector<double> ranks;              // by task: how urgent it is
+    std::vector<std::size_t> first_handle;  // by task: in the lists below
+    std::vector<HandleList> handles;        // by place in the rings; empty: not yet looked up
+  };
+
+  // Made when it is first asked for: most runs have no use for some.
+  Prepared& prepared(Job job) {
+    const auto [found, fresh] = lists_.try_emplace(job);
+    Prepared& made = found->second;
+    if (!fresh) return made;
+    if (trains(job) && !options_.training) throw Error("internal: made to evaluate, not to train");
+    made.list = lower(blueprint, job);
+    if (const auto broken = faults(made.list); !broken.empty())
+      throw Error("internal: the task list is broken: " + broken.front());
+    made.predicted = predict(made.list);
+    made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
+    std::size_t handles = 0;
+    for (const Task& task : made.list.tasks) {
+      made.first_handle.push_back(handles);
+      handles += task.accesses.size();
+    }
+    made.handles.resize(static_cast<std::size_t>(blueprint.plan.steps_in_flight));
+    return made;
+  }
+
+  const HandleList& handles_of(Prepared& prepared, std::size_t step) {
+    HandleList& handles = prepared.handles[step % prepared.handles.size()];
+    if (!handles.empty()) return handles;
+    for (const Task& task : prepared.list.tasks)
+      for (const Access& access : task.accesses) {
+        const Buffer& what = prepared.list.buffers[access.buffer];
+        handles.push_back(buffers_
+                              .get(what.kind, what.first, what.second, what.bytes,
+                                   step % static_cast<std::size_t>(what.copies))
+                              .handle());
+      }
+    return handles;
+  }
+
+  // Where it is noted who ran a chunk's latest task.
+  std::atomic<int>* place_of(const Task& task) {
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::load || action.phase == Phase::forward ||
+          action.phase == Phase::backward)
+        return &places_[action.chunk.value];
+    return nullptr;
+  }
+
+  int cpu_workers() const {
+    int workers = 1;
+    for (const DeviceGroup* group : groups_of(blueprint.plan))
+      if (group->kind == DeviceKind::cpu) workers = group->workers;
+    return workers;
+  }
+
   // What a StarPU worker keeps from task to task; made on its own thread.
   struct WorkerState {
     std::unique_ptr<CpuDevice> cpu;
@@ -230,19 +294,20 @@ class Executor::Impl {
     return memory_nodes;
   }
 
-  // Once for all steps, since schedulers ask while tasks fly.
-  void predict(const TaskList& list) {
+  // Once for all steps, since schedulers ask while tasks fly. Microseconds by task.
+  std::vector<double> predict(const TaskList& list) {
     const ProfileCosts costs(blueprint, options_.profile, options_.data,
                              list.job == Job::evaluate ? Pass::evaluate : Pass::train);
-    std::vector<double>& predicted = predicted_[list.job];
+    std::vector<double> predicted;
     for (const Task& task : list.tasks) {
       const DeviceGroup& group = blueprint.group(task.group);
       const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
       predicted.push_back(1e6 * costs.of(task, busy).seconds);
     }
+    return predicted;
   }
 
-  void submit_task(TaskRun& run, std::size_t step) {
+  void submit_task(TaskRun& run, std::span<const starpu_data_handle_t> handles) {
     starpu_task* task = starpu_task_create();
     const std::vector<Access>& accesses = run.task->accesses;
     const int gpu = run.task->on_host ? -1 : gpu_worker_[run.task->group.value];
@@ -262,13 +327,11 @@ class Executor::Impl {
           std::malloc(accesses.size() * sizeof(starpu_data_access_mode)));
     }
     for (std::size_t i = 0; i < accesses.size(); ++i) {
-      const Buffer& what = run.list->buffers[accesses[i].buffer];
-      const auto& found = buffers_.get(what.kind, what.first, what.second, what.bytes,
-                                       step % static_cast<std::size_t>(what.copies));
-      STARPU_TASK_SET_HANDLE(task, found.handle(), static_cast<unsigned>(i));
+      STARPU_TASK_SET_HANDLE(task, handles[i], static_cast<unsigned>(i));
       STARPU_TASK_SET_MODE(task, starpu_mode(accesses[i].mode), static_cast<unsigned>(i));
     }
     task->priority = run.task->priority;
+    task->sched_data = &run;
     task->name = phase_name(run.task->actions.front().phase).data();
     task->callback_func = [](void* argument) {
       const auto& finished = *static_cast<TaskRun*>(argument);
@@ -344,12 +407,26 @@ class Executor::Impl {
     this_gpu().run(run, pointers);
   }
 
+  // Counts the worker's time for as long as it lives.
+  class Kernels {
+   public:
+    explicit Kernels(int worker) : worker_(worker) { worker_times().begins(worker_); }
+    ~Kernels() { worker_times().ends(worker_); }
+    Kernels(const Kernels&) = delete;
+    Kernels& operator=(const Kernels&) = delete;
+
+   private:
+    int worker_;
+  };
+
   // A task's function must not throw into StarPU, which is C.
   template <void (Impl::*RUN)(const TaskRun&, void*[])>
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
+    const int worker = starpu_worker_get_id();
+    const Kernels counted(worker);
     if (run.times) {
-      run.times->worker = starpu_worker_get_id();
+      run.times->worker = worker;
       run.times->start = run.times->end = TraceClock::now();
     }
     Submission& submission = *run.submission;
@@ -429,8 +506,8 @@ class Executor::Impl {
   std::vector<int> gpu_worker_;  // by group; -1: the CPU workers
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
-  std::map<Job, TaskList> lists_;
-  std::map<Job, std::vector<double>> predicted_;  // microseconds by task
+  std::map<Job, Prepared> lists_;
+  std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0;
@@ -453,6 +530,11 @@ std::string Executor::find_not_finite(StepInput input) {
 }
 const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.optimizer; }
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
+WorkerLoad Executor::load() const {
+  const WorkerTimes::Totals totals = worker_times().totals();
+  return {std::chrono::steady_clock::now(), totals.kernels, totals.runtime,
+          impl_->counted_workers()};
+}
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
 std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
 

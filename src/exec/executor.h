@@ -66,6 +66,17 @@ class NotFinite : public Error {
   using Error::Error;
 };
 
+// What workers have done since the executor was made; the difference of two of these tells of the
+// time between.
+struct WorkerLoad {
+  std::chrono::steady_clock::time_point when;
+  std::chrono::nanoseconds kernels{0};  // of all workers together
+  // Around kernels, known under `--scheduler regatta`: from a task's being chosen to its start, and
+  // from its end to the worker's asking for more.
+  std::chrono::nanoseconds runtime{0};
+  int workers = 0;  // 0: nothing is known, because kernels run on GPUs
+};
+
 struct Submission;  // one list on its way
 
 class Ticket {
@@ -89,7 +100,8 @@ class Executor {
   const OptimizerSettings& optimizer() const;
   Dtype sample_dtype() const;  // as samples are to be loaded
   std::size_t tasks_per_step() const;
-  std::size_t buffer_bytes() const;    // allocated so far
+  std::size_t buffer_bytes() const;  // allocated so far
+  WorkerLoad load() const;
   std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
 
   // Never waits. At most plan.steps_in_flight lists may be on their way.

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "exec/scheduler.h"
 #include "exec/teams.h"
 #include "platform/machine.h"
 
@@ -84,7 +85,7 @@ void check_starpu_environment() {
 }
 
 std::vector<std::string> scheduler_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{own_scheduler};
   for (starpu_sched_policy** policy = starpu_sched_get_predefined_policies(); *policy; ++policy)
     names.emplace_back((*policy)->policy_name);
   return names;
@@ -98,7 +99,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     std::string all;
     for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
     throw InputError("scheduler '" + options.scheduler + "' is unknown" +
-                     did_you_mean(options.scheduler, known) + "; StarPU has " + all);
+                     did_you_mean(options.scheduler, known) + "; there are " + all);
   }
   // Left alone, StarPU writes to the home folder and talks on standard error.
   if (!std::getenv("STARPU_HOME")) {
@@ -120,7 +121,10 @@ Runtime::Runtime(const RuntimeOptions& options)
   conf.ncuda = options.gpus;
   conf.nopencl = 0;
   conf.nhip = 0;
-  conf.sched_policy_name = options.scheduler.c_str();
+  if (options.scheduler == own_scheduler)
+    conf.sched_policy = scheduling_policy(cpu_threads_ >= available_cpus());
+  else
+    conf.sched_policy_name = options.scheduler.c_str();
   conf.catch_signals = 0;
   const int code = starpu_init(&conf);
   if (code != 0) throw Error(std::string("StarPU did not start: ") + std::strerror(-code));

@@ -10,7 +10,7 @@ struct RuntimeOptions {
   int cpu_workers = 1;
   int team = 1;  // threads of each of them
   int gpus = 0;
-  std::string scheduler = "eager";
+  std::string scheduler = "regatta";
 };
 
 // One at a time per process.

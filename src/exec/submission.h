@@ -10,6 +10,7 @@
 #include "backends/update.h"
 #include "exec/executor.h"
 #include "exec/recording.h"
+#include "tasks/policy.h"
 
 struct starpu_task;
 
@@ -22,8 +23,12 @@ struct TaskRun {
   const TaskList* list = nullptr;
   const Task* task = nullptr;
   TaskTimes* times = nullptr;  // of a run that is recorded
-  double predicted_us = 0;  // by our own costs
+  double predicted_us = 0;     // by our own costs
   starpu_task* starpu = nullptr;
+  // For our scheduler: how urgent it is, and who ran the task before it on the same chunk, if it
+  // is one of a chunk.
+  ReadyTask ready{};
+  std::atomic<int>* place = nullptr;
 };
 
 struct Submission {
@@ -35,7 +40,7 @@ struct Submission {
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
-  std::vector<TaskTimes> times;             // by task, if recorded or watched
+  std::vector<TaskTimes> times;  // by task, if recorded or watched
   bool recorded = false;
   std::size_t number = 0;                   // of all lists submitted
   std::atomic<std::size_t> unfinished = 0;  // tasks that have not run

@@ -15,7 +15,7 @@ constexpr double assumed_flops_per_second = 20e9;
 constexpr double least_chunk_seconds = 200e-6;
 constexpr std::int64_t deterministic_chunks = 8;
 
-int teams_of(const PlanOptions& options) { return options.workers / options.team; }
+int teams_of(const PlanOptions& options) { return options.workers / options.team.value_or(1); }
 
 std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
                                  const PlanOptions& options) {
@@ -45,7 +45,7 @@ DeviceGroup cpu_group(const Graph& graph, std::int64_t share, const PlanOptions&
   // One chunk and one segment make a chain: a second worker would only disturb the first.
   const bool chain = count == 1 && options.segments.value_or("step") == "step";
   cpu.workers = chain ? 1 : teams_of(options);
-  cpu.team = options.team;
+  cpu.team = options.team.value_or(1);
   cpu.lanes = options.deterministic
                   ? static_cast<int>(std::min<std::int64_t>(count, deterministic_chunks))
                   : std::min(count, cpu.workers);
@@ -106,8 +106,8 @@ std::vector<DeviceKind> devices_named(const std::string& text) {
 }
 
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options) {
-  if (options.team < 1 || options.team > options.workers)
-    throw InputError("--team " + std::to_string(options.team) + ": use 1 to " +
+  if (options.team && (*options.team < 1 || *options.team > options.workers))
+    throw InputError("--team " + std::to_string(*options.team) + ": use 1 to " +
                      std::to_string(options.workers) + ", the --workers to form teams of");
   Plan plan;
   plan.recipe = recipe.fingerprint();

@@ -85,7 +85,7 @@ struct Plan {
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
-  std::string scheduler = "eager";
+  std::string scheduler = "regatta";
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
   Placement placement = Placement::dynamic;

@@ -3,31 +3,48 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tasks/dependencies.h"
-
 namespace regatta {
+
+namespace {
+
+// Chunks differ by a sample or two; data at hand is worth more than such a lead.
+constexpr double nearly = 0.95;
+
+}  // namespace
 
 std::size_t pick(std::span<const ReadyTask> ready, int worker) {
   // Smaller is sooner.
-  const auto urgency = [worker](const ReadyTask& task) {
-    return std::tuple(-task.priority, task.list, -task.rank, task.home != worker, task.order);
+  const auto urgency = [](const ReadyTask& task) {
+    return std::tuple(task.list, -task.rank, task.order);
   };
-  return static_cast<std::size_t>(std::ranges::min_element(ready, {}, urgency) - ready.begin());
+  const auto first = std::ranges::min_element(ready, {}, urgency);
+  if (first->home == worker) return static_cast<std::size_t>(first - ready.begin());
+  auto best = first;
+  for (auto task = ready.begin(); task != ready.end(); ++task)
+    if (task->home == worker && task->list == first->list && task->rank >= nearly * first->rank &&
+        (best == first || urgency(*task) < urgency(*best)))
+      best = task;
+  return static_cast<std::size_t>(best - ready.begin());
 }
 
-std::vector<double> ranks(const TaskList& list, const TaskCosts& costs, int busy) {
-  std::vector<double> after(list.tasks.size(), 0);
-  Dependencies dependencies;
-  const std::vector<Dependencies::Edge> edges = dependencies.follow(list, 0, 0);
+std::vector<double> ranks(std::vector<double> seconds, std::span<const Dependencies::Edge> edges) {
+  std::vector<double> after(seconds.size(), 0);
   auto edge = edges.rbegin();
-  for (std::size_t t = list.tasks.size(); t-- > 0;) {
-    after[t] += costs.of(list.tasks[t], busy).seconds;
+  for (std::size_t t = seconds.size(); t-- > 0;) {
+    after[t] += seconds[t];
     for (; edge != edges.rend() && edge->first == static_cast<std::int64_t>(t); ++edge) {
       double& before = after[static_cast<std::size_t>(edge->second)];
       before = std::max(before, after[t]);
     }
   }
   return after;
+}
+
+std::vector<double> ranks(const TaskList& list, const TaskCosts& costs, int busy) {
+  std::vector<double> seconds;
+  for (const Task& task : list.tasks) seconds.push_back(costs.of(task, busy).seconds);
+  Dependencies dependencies;
+  return ranks(std::move(seconds), dependencies.follow(list, 0, 0));
 }
 
 }  // namespace regatta

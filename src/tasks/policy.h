@@ -1,5 +1,5 @@
-// The node's scheduling policy: one pure function. The simulator calls it as it is, the executor
-// from inside StarPU.
+// The node's scheduling policy: one pure function. The planner and the simulator call it as it is,
+// the executor from inside StarPU.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,28 @@
 #include <vector>
 
 #include "tasks/costs.h"
+#include "tasks/dependencies.h"
 
 namespace regatta {
 
 // A task that waits for nothing any more.
 struct ReadyTask {
-  std::int64_t list = 0;  // which submitted list it belongs to; they count up
-  int priority = 0;
+  std::int64_t list = 0;   // which submitted list it belongs to; they count up
   double rank = 0;         // seconds from its start to the end of its list, at best
   std::int64_t order = 0;  // place in its list
   int home = -1;           // the worker that has its data at hand; -1: none has
 };
 
 // Which of `ready` (not empty, all of them tasks this worker may run) the worker takes next.
-// Work of earlier lists goes first unless it is said to be less urgent; then what has the longest
-// way ahead of it; between equals, what this worker has the data of.
+// Work of earlier lists goes first, so that loading ahead and the next step fill gaps only; then
+// what has the longest way ahead of it. What is nearly as urgent goes before it if this worker has
+// the data of it.
 std::size_t pick(std::span<const ReadyTask> ready, int worker);
 
 // For every task of a list, seconds from its start to the end of the list if nothing but its
 // successors had to wait.
 std::vector<double> ranks(const TaskList& list, const TaskCosts& costs, int busy);
+// The same from seconds by task, and the list's dependencies, ordered by task.
+std::vector<double> ranks(std::vector<double> seconds, std::span<const Dependencies::Edge> edges);
 
 }  // namespace regatta

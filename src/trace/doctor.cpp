@@ -123,7 +123,7 @@ class Doctor {
          "slept while ready tasks sat in another worker's queue" + culprit({Cause::queued}) +
              (late > 0 ? ", which ran longer than predicted" : ""),
          "One queue for all does not guess durations.",
-         facts_.scheduler == "eager" ? "--scheduler lws" : "--scheduler eager");
+         facts_.scheduler == "regatta" ? "--scheduler lws" : "--scheduler regatta");
   }
 
   void transfers() {

@@ -198,7 +198,9 @@ ExecOptions TrainJob::exec_options(bool training) const {
   return {{recipe.loaded_dtype(), recipe.precision, recipe.optimizer},
           recipe.normalisation,
           training,
-          recipe.seed};
+          recipe.seed,
+          profile,
+          recipe.data};
 }
 
 TrainJob make_job(const JobOptions& options) {
@@ -260,7 +262,14 @@ TrainJob make_job(const JobOptions& options) {
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
   plan.layout = default_cpu_layout();
-  job.plan = make_plan(job.graph, recipe, plan);
+  const bool has_choice =
+      std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
+  if (options.costs && has_choice) {
+    job.choice = choose(job.graph, recipe, plan, options.costs(job, plan), available_cpus());
+    job.plan = job.choice->best().plan;
+  } else {
+    job.plan = make_plan(job.graph, recipe, plan);
+  }
   require_valid(job.plan, job.graph, recipe.batch);
   return job;
 }

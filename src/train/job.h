@@ -11,6 +11,7 @@
 #include "models/onnx.h"
 #include "plan/make_plan.h"
 #include "plan/recipe.h"
+#include "tasks/choose.h"
 
 namespace regatta {
 
@@ -29,6 +30,8 @@ struct ScheduleOptions {
   std::optional<double> gamma = {}, final_rate = {}, warmup_start = {};
   bool cycle_momentum = false;
 };
+
+struct TrainJob;
 
 struct JobOptions {
   std::string model;             // a name of the zoo or a file, unless `network` is given
@@ -52,6 +55,9 @@ struct JobOptions {
   bool shuffle = true;
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
   PlanOptions plan;            // its workers and layout are filled in
+  // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.
+  // Only CPUs have a choice, and none with --deterministic: there recipe and groups decide.
+  std::function<CostsFor(TrainJob&, const PlanOptions&)> costs = {};
 };
 
 // Everything a run needs, checked.
@@ -60,6 +66,8 @@ struct TrainJob {
   Graph graph;                                // fused
   Recipe recipe;
   Plan plan;
+  std::optional<Choice> choice;            // how the plan was chosen, if it was
+  std::shared_ptr<const Profile> profile;  // what schedulers reckon with; may be null
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;

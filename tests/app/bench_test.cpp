@@ -22,7 +22,7 @@ TEST(BenchScaling, MeasuresEveryCell) {
       {REGATTA_PROGRAM, "bench", "scaling", "--model", "tiny", "--workers", "1,2", "--batch",
        "8,16", "--steps", "12", "--repeats", "1", "--json", at("s.json"), "--csv", at("s.csv")});
   ASSERT_EQ(run.status, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("tiny, 1x28x28, batch 16, eager"));
+  EXPECT_THAT(run.output, HasSubstr("tiny, 1x28x28, batch 16, regatta"));
   const Json json = read_json(at("s.json"));
   ASSERT_EQ(json.at("rows").size(), 4u);
   for (const Json& row : json["rows"]) {

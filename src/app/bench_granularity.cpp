@@ -1,0 +1,258 @@
+#include "app/bench_granularity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "app/command.h"
+#include "app/granularity.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "models/models.h"
+#include "plan/make_plan.h"
+#include "platform/machine.h"
+#include "report/granularity.h"
+#include "report/scaling.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t fewest_steps = 4, warm_up_steps = 2;
+// After the first round, what is so many times as slow as the best is not measured again.
+constexpr double hopeless = 1.3;
+
+// Ends a run after so long, but not before a few steps.
+class Watch : public TrainObserver {
+ public:
+  explicit Watch(double seconds) : seconds_(seconds) {}
+  void on_step(const StepRecord& record) override {
+    steps_.push_back(record.duration.count());
+    total_ += record.duration.count();
+  }
+  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
+  double step_seconds() const {
+    return median_of({steps_.begin() + std::min<std::ptrdiff_t>(warm_up_steps, std::ssize(steps_)),
+                      steps_.end()});
+  }
+
+ private:
+  double seconds_;
+  std::vector<double> steps_;
+  double total_ = 0;
+};
+
+// Several executors after another in this process: starting a program anew for each would take
+// longer than measuring.
+double measure(const TrainJob& job, const Plan& plan, double seconds) {
+  Executor executor(job.graph, plan, job.exec_options(true));
+  initialise_weights(executor, job.recipe.seed);
+  TrainGoal goal;
+  goal.last_step = INT64_MAX;
+  Watch watch(seconds);
+  train(executor, job.recipe, job.data, nullptr, goal, watch);
+  return watch.step_seconds();
+}
+
+struct Measured {
+  Plan plan;
+  GranularityRun* run;
+};
+
+class Bench {
+ public:
+  explicit Bench(const GranularityFlags& flags)
+      : flags_(flags), workers_(flags.workers.value_or(default_workers())) {}
+
+  std::vector<GranularityCell> run() {
+    std::vector<GranularityCell> cells;
+    for (const std::string& model : words(flags_.models))
+      for (const std::int64_t size : parse_sizes("--sizes", flags_.sizes))
+        for (const std::int64_t batch : parse_sizes("--batch", flags_.batches)) {
+          GranularityCell cell;
+          cell.model = model;
+          const std::string side = std::to_string(size);
+          cell.input = "3x" + side + "x" + side;
+          cell.batch = batch;
+          cells.push_back(std::move(cell));
+        }
+    for (GranularityCell& cell : cells) {
+      if (minutes() >= flags_.budget)
+        cell.not_run = "the budget of minutes is spent";
+      else
+        fill(cell);
+      std::cerr << name_of(cell) << ": " << verdict(cell) << std::endl;
+    }
+    return cells;
+  }
+
+ private:
+  static std::vector<std::string> words(const std::string& text) {
+    std::vector<std::string> found;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      found.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return found;
+  }
+  double minutes() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count() / 60;
+  }
+  static std::string name_of(const GranularityCell& cell) {
+    return cell.model + " " + cell.input + " batch " + std::to_string(cell.batch);
+  }
+  static std::string verdict(const GranularityCell& cell) {
+    if (!cell.not_run.empty()) return "not run: " + cell.not_run;
+    char text[160];
+    std::snprintf(text, sizeof text, "%s in %.3f ms, %.3f times the best fixed choice",
+                  cell.automatic.name.c_str(), 1e3 * cell.automatic.step_seconds(), cell.ratio());
+    return text;
+  }
+
+  JobOptions options_of(const GranularityCell& cell) const {
+    JobOptions options;
+    options.model = cell.model;
+    options.input = Shape::parse(cell.input);
+    // More batches than a measurement sees, so that no epoch ends in one.
+    const std::int64_t images = cell.batch * 20'000;
+    options.data = "synth:" + cell.input + "/10@" + std::to_string(images);
+    options.test = "none";
+    options.batch = cell.batch;
+    options.workers = workers_;
+    options.shuffle = false;
+    options.optimizer.learning_rate = 0.001;
+    return options;
+  }
+
+  void fill(GranularityCell& cell) {
+    JobOptions options = options_of(cell);
+    options.workers = 1;
+    options.plan.chunks = {1};
+    const TrainJob alone = make_job(options);
+    cell.one_worker.emplace();
+    cell.one_worker->name = "step x 1";
+    const double first = measure(alone, alone.plan, flags_.seconds / 4);
+    if (first / std::min(workers_, static_cast<int>(cell.batch)) > flags_.max_step) {
+      cell.not_run = "a step on one worker takes " + std::to_string(first) + " s";
+      return;
+    }
+    cell.one_worker->rounds.push_back(first);
+
+    options = options_of(cell);
+    options.costs = cost_source();
+    const TrainJob job = make_job(options);
+    const Candidate& best = job.choice->best();
+    cell.automatic.name =
+        best.granularity.segments + " x " + std::to_string(best.granularity.chunks) + ", " +
+        std::to_string(best.granularity.workers) + " workers" +
+        (best.granularity.team > 1 ? " of " + std::to_string(best.granularity.team) : "");
+    cell.automatic.predicted = best.step_seconds;
+    std::vector<Plan> plans = fixed_plans(cell, job);
+    rounds(cell, job, alone.plan, plans);
+  }
+
+  // {op, block, step} x {1, W, 2W, 4W} chunks, as the flags of train would make them.
+  std::vector<Plan> fixed_plans(GranularityCell& cell, const TrainJob& job) const {
+    std::vector<Plan> plans;
+    std::vector<std::int64_t> counts{1};
+    for (const std::int64_t times : {1, 2, 4}) {
+      const std::int64_t count = std::min<std::int64_t>(times * workers_, cell.batch);
+      if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+    }
+    for (const char* segments : {"op", "block", "step"})
+      for (const std::int64_t count : counts) {
+        PlanOptions options;
+        options.workers = workers_;
+        options.layout = default_cpu_layout();
+        options.segments = segments;
+        options.chunks = {count};
+        plans.push_back(make_plan(job.graph, job.recipe, options));
+        GranularityRun run;
+        run.name = std::string(segments) + " x " + std::to_string(count);
+        cell.fixed.push_back(std::move(run));
+      }
+    return plans;
+  }
+
+  // All take turns; after the first round those far behind rest.
+  void rounds(GranularityCell& cell, const TrainJob& job, const Plan& alone,
+              const std::vector<Plan>& plans) const {
+    std::vector<Measured> all{{job.plan, &cell.automatic}, {alone, &*cell.one_worker}};
+    for (std::size_t i = 0; i < plans.size(); ++i) all.push_back({plans[i], &cell.fixed[i]});
+    cell.one_worker->rounds.clear();
+    double best = 1e30;
+    for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed)) {
+      GranularityRun& run = *all[turn.cell].run;
+      const bool fixed = turn.cell > 1;
+      if (turn.repeat > 0 && fixed && run.step_seconds() > hopeless * best) {
+        run.dropped = true;
+        continue;
+      }
+      run.rounds.push_back(measure(job, all[turn.cell].plan, flags_.seconds));
+      best = std::min(best, run.rounds.back());
+    }
+  }
+
+  const GranularityFlags& flags_;
+  int workers_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+void declare_granularity(CLI::App& app, GranularityFlags& flags) {
+  app.add_option("--model", flags.models, "names that regatta models lists, after commas")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--sizes", flags.sizes, "image sizes N: 3xNxN")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--batch", flags.batches, "images per step, several after commas")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "CPU workers, at most (default: the CPUs there are)")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers));
+  app.add_option("--budget", flags.budget, "start no further cell after so many minutes")
+      ->type_name("MINUTES")
+      ->check(CLI::Range(0.0, 10000.0))
+      ->capture_default_str();
+  app.add_option("--max-step", flags.max_step,
+                 "leave out cells whose step would take longer, seconds: one worker's, shared")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "length of one measurement, four steps at least")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--rounds", flags.rounds, "measurements of each plan, taking turns")
+      ->type_name("N")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of the order of turns")
+      ->type_name("N")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--csv", flags.csv_file, "write all measurements to FILE")->type_name("FILE");
+  add_json_flag(app, flags.json_file);
+  app.footer("Example:\n  regatta bench granularity --model tiny --sizes 28,64 --batch 4,32");
+}
+
+int run_granularity(const GranularityFlags& flags) {
+  for (const auto* file : {&flags.json_file, &flags.csv_file})
+    if (*file) require_writable(**file);
+  const std::vector<GranularityCell> cells = Bench(flags).run();
+  std::cout << granularity_table(cells);
+  Json json = granularity_json(cells);
+  json["machine"] = {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
+  write_json_result(flags.json_file, json);
+  if (flags.csv_file) write_file(*flags.csv_file, granularity_csv(cells));
+  return 0;
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,118 @@
+#include "app/granularity.h"
+
+#include <iostream>
+
+#include "base/error.h"
+#include "exec/versions.h"
+#include "profile/store.h"
+#include "tasks/costs.h"
+#include "train/calibrate.h"
+
+namespace regatta::app {
+namespace {
+
+// Of the predicted time, so much must rest on measurements.
+constexpr double known_enough = 0.8;
+// A run that takes less is over before measuring has paid.
+constexpr double worth_measuring = 20;
+
+CostsFor costs_by(std::shared_ptr<const Profile> profile, std::string data) {
+  return [profile = std::move(profile), data = std::move(data)](const Blueprint& blueprint) {
+    return std::make_unique<ProfileCosts>(blueprint, profile, data);
+  };
+}
+
+// How much of a step's time is known, by the plan that a rule of thumb makes, and that time.
+struct Known {
+  double share = 0, seconds = 0;
+};
+Known known_of(const TrainJob& job, const PlanOptions& options,
+               const std::shared_ptr<const Profile>& profile) {
+  const Plan plan = make_plan(job.graph, job.recipe, options);
+  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
+  const TaskList list = lower(blueprint, Job::train);
+  const ProfileCosts costs(blueprint, profile, job.recipe.data);
+  return {costs.known_share(list, options.workers), least_seconds(blueprint, list, costs)};
+}
+
+double seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+GranularityKind granularity_named(const std::string& name) {
+  if (name == "auto") return GranularityKind::automatic;
+  if (name == "fixed") return GranularityKind::fixed;
+  throw InputError("--granularity " + name + ": use auto or fixed");
+}
+
+std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
+    std::function<std::int64_t(const TrainJob&)> steps) {
+  return [steps = std::move(steps)](TrainJob& job, const PlanOptions& options) {
+    const ProfileStore store(machine_mark(library_versions()));
+    std::string remark;
+    auto profile = std::make_shared<Profile>(store.load(&remark));
+    if (!remark.empty()) std::cerr << remark << "\n";
+    const Known known = known_of(job, options, profile);
+    const bool worth = !steps || static_cast<double>(steps(job)) * known.seconds > worth_measuring;
+    if (known.share < known_enough && worth) {
+      std::cerr << "measuring what the work of " << job.recipe.model
+                << " costs here, once: a few seconds\n";
+      const std::vector<Observation> seen =
+          calibrate_quickly(job.graph, job.recipe, job.data, options.workers);
+      try {
+        *profile = store.learn(seen);
+      } catch (const InputError& error) {
+        std::cerr << error.what() << "; measured for this run alone\n";
+        profile->learn(seen);
+      }
+    }
+    job.profile = profile;
+    return costs_by(profile, job.recipe.data);
+  };
+}
+
+void LoadMeter::on_step() {
+  const WorkerLoad now = executor_.load();
+  if (running_ && ++steps_ > warm_up && now.workers > 0) {
+    kernels_ += seconds_of(now.kernels - last_.kernels);
+    runtime_ += seconds_of(now.runtime - last_.runtime);
+    all_ += std::chrono::duration<double>(now.when - last_.when).count() * now.workers;
+  }
+  last_ = now;
+  running_ = true;
+}
+
+std::optional<double> LoadMeter::idle_share() const {
+  if (all_ <= 0) return std::nullopt;
+  return std::max(0.0, 1 - (kernels_ + runtime_) / all_);
+}
+
+std::optional<double> LoadMeter::overhead_share() const {
+  if (all_ <= 0) return std::nullopt;
+  return runtime_ / all_;
+}
+
+Json granularity_fields(const TrainJob& job, double images_per_s, const LoadMeter& meter) {
+  std::size_t chunks = 0;
+  int team = 1, workers = 0;
+  for (const DeviceGroup* group : groups_of(job.plan)) {
+    chunks += group->chunks.size();
+    if (group->kind == DeviceKind::cpu) team = group->team;
+    workers += group->workers;
+  }
+  const auto or_null = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  const auto samples = static_cast<double>(job.recipe.samples_per_step());
+  return {{"granularity",
+           {{"segments", job.plan.segments.size()},
+            {"chunks", chunks},
+            {"team", team},
+            {"workers", workers}}},
+          {"predicted_step_s", job.choice ? Json(job.choice->best().step_seconds) : Json()},
+          {"measured_step_s", images_per_s > 0 ? Json(samples / images_per_s) : Json()},
+          {"idle_share", or_null(meter.idle_share())},
+          {"overhead_share", or_null(meter.overhead_share())}};
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,48 @@
+// Choosing granularity by costs, as commands do it, and what they report of it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/json.h"
+#include "train/job.h"
+
+namespace regatta::app {
+
+// What --granularity takes.
+enum class GranularityKind { automatic, fixed };
+GranularityKind granularity_named(const std::string& name);  // throws InputError
+
+// For JobOptions::costs: what the profile of this machine says. If that is too little it is
+// measured first, with one line said of it, and kept; unless the run would be over sooner:
+// `steps` says how many it will take.
+std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
+    std::function<std::int64_t(const TrainJob&)> steps = {});
+
+// How the workers of a run spend their time, from step to step, warm-up left out.
+class LoadMeter {
+ public:
+  explicit LoadMeter(const Executor& executor) : executor_(executor) {}
+
+  void on_step();
+  void on_rest() { running_ = false; }  // what follows is no step
+
+  // Of all workers' time; nothing before the warm-up is over, or where kernels run on GPUs.
+  std::optional<double> idle_share() const;
+  std::optional<double> overhead_share() const;
+
+ private:
+  static constexpr int warm_up = 5;  // steps
+
+  const Executor& executor_;
+  int steps_ = 0;
+  bool running_ = false;
+  WorkerLoad last_;
+  double kernels_ = 0, runtime_ = 0, all_ = 0;  // seconds
+};
+
+// `granularity`, `predicted_step_s`, `measured_step_s`, `idle_share` and `overhead_share`; null
+// where nothing is known.
+Json granularity_fields(const TrainJob& job, double images_per_s, const LoadMeter& meter);
+
+}  // namespace regatta::app

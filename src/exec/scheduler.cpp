@@ -1,0 +1,172 @@
+#include "exec/scheduler.h"
+
+#include <sched.h>
+#include <starpu.h>
+#include <starpu_scheduler.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include "exec/submission.h"
+#include "exec/worker_times.h"
+
+namespace regatta {
+namespace {
+
+// One list for all workers: whoever is free takes what the policy says.
+class ReadyList {
+ public:
+  explicit ReadyList(bool crowded) : crowded_(crowded) {}
+
+  void push(starpu_task* task) {
+    const auto* run = static_cast<const TaskRun*>(task->sched_data);
+    int home = -1;
+    if (run && run->place) home = run->place->load(std::memory_order_relaxed);
+    const Lock lock(mutex_);
+    if (run) {
+      ready_.push_back(run->ready);
+      ready_.back().home = home;
+      tasks_.push_back(task);
+    } else {
+      strangers_.push_back(task);
+    }
+    count_.fetch_add(1, std::memory_order_release);
+    starpu_push_task_end(task);
+    wake(task, home);
+  }
+
+  starpu_task* pop(int worker) {
+    worker_times().asked(worker);
+    // Looked at without the lock: workers ask all the time while they have nothing to do.
+    const bool nothing = count_.load(std::memory_order_acquire) == 0 ||
+                         waits_[static_cast<std::size_t>(worker)].load(std::memory_order_acquire);
+    if (nothing) {
+      if (crowded_) ::sched_yield();
+      return nullptr;
+    }
+    const Lock lock(mutex_);
+    starpu_task* task = take(worker);
+    if (task) {
+      count_.fetch_sub(1, std::memory_order_relaxed);
+      worker_times().chosen(worker);
+    } else {
+      waits_[static_cast<std::size_t>(worker)].store(true, std::memory_order_relaxed);
+    }
+    return task;
+  }
+
+ private:
+  // Held for less than a microsecond, so it is worth looking again before going to sleep over it.
+  class Lock {
+   public:
+    explicit Lock(std::mutex& mutex) : mutex_(mutex) {
+      for (int tries = 0; tries < 200; ++tries) {
+        if (mutex_.try_lock()) return;
+        __builtin_ia32_pause();
+      }
+      mutex_.lock();
+    }
+    ~Lock() { mutex_.unlock(); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    std::mutex& mutex_;
+  };
+
+  static bool may_run(int worker, starpu_task* task) {
+    return starpu_worker_can_execute_task_first_impl(static_cast<unsigned>(worker), task,
+                                                     nullptr) != 0;
+  }
+
+  starpu_task* take(int worker) {
+    for (auto each = strangers_.begin(); each != strangers_.end(); ++each)
+      if (may_run(worker, *each)) {
+        starpu_task* task = *each;
+        strangers_.erase(each);
+        return task;
+      }
+    // Ours are for CPUs: what a GPU computes is bound to its worker.
+    if (tasks_.empty() || starpu_worker_get_type(worker) != STARPU_CPU_WORKER) return nullptr;
+    const std::size_t chosen = pick(ready_, worker);
+    starpu_task* task = tasks_[chosen];
+    ready_[chosen] = ready_.back();
+    ready_.pop_back();
+    tasks_[chosen] = tasks_.back();
+    tasks_.pop_back();
+    if (auto* place = static_cast<const TaskRun*>(task->sched_data)->place)
+      place->store(worker, std::memory_order_relaxed);
+    return task;
+  }
+
+  // One worker for one task: the one that has its data, else any that waits.
+  void wake(starpu_task* task, int home) {
+    const auto waits = [&](int worker) {
+      return waits_[static_cast<std::size_t>(worker)].load(std::memory_order_relaxed);
+    };
+    const auto call = [&](int worker) {
+      waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
+    };
+    if (home >= 0 && waits(home)) return call(home);
+    const int workers = static_cast<int>(starpu_worker_get_count());
+    for (int worker = 0; worker < workers; ++worker)
+      if (waits(worker) && may_run(worker, task)) return call(worker);
+  }
+
+  const bool crowded_;
+  std::mutex mutex_;
+  std::atomic<std::size_t> count_ = 0;
+  std::vector<ReadyTask> ready_;        // of tasks_, at the same places
+  std::vector<starpu_task*> tasks_;     // ours
+  std::deque<starpu_task*> strangers_;  // StarPU's own, such as its reductions
+  // Workers that looked and found nothing for them: they need not look before they are called.
+  std::array<std::atomic<bool>, STARPU_NMAXWORKERS> waits_{};
+};
+
+#ifndef STARPU_NON_BLOCKING_DRIVERS
+#error "regatta's scheduler is written for a StarPU whose workers never sleep"
+#endif
+
+bool crowded_machine = false;  // of the next list: StarPU passes nothing through
+
+ReadyList& list_of(unsigned context) {
+  return *static_cast<ReadyList*>(starpu_sched_ctx_get_policy_data(context));
+}
+
+}  // namespace
+
+WorkerTimes& worker_times() {
+  static WorkerTimes times;
+  return times;
+}
+
+starpu_sched_policy* scheduling_policy(bool crowded) {
+  crowded_machine = crowded;
+  static starpu_sched_policy policy = [] {
+    starpu_sched_policy made{};
+    made.init_sched = [](unsigned context) {
+      starpu_sched_ctx_set_policy_data(context, new ReadyList(crowded_machine));
+    };
+    made.deinit_sched = [](unsigned context) { delete &list_of(context); };
+    made.add_workers = [](unsigned context, int* workers, unsigned count) {
+      for (unsigned i = 0; i < count; ++i)
+        starpu_sched_ctx_worker_shares_tasks_lists(workers[i], static_cast<int>(context));
+    };
+    made.push_task = [](starpu_task* task) {
+      list_of(task->sched_ctx).push(task);
+      return 0;
+    };
+    made.pop_task = [](unsigned context) {
+      return list_of(context).pop(static_cast<int>(starpu_worker_get_id_check()));
+    };
+    made.policy_name = own_scheduler;
+    made.policy_description = "the policy of tasks/policy.h over one list";
+    made.worker_type = STARPU_WORKER_LIST;
+    return made;
+  }();
+  return &policy;
+}
+
+}  // namespace regatta

@@ -1,0 +1,15 @@
+// The node's policy (tasks/policy.h) as a scheduling policy of StarPU: `--scheduler regatta`.
+#pragma once
+
+struct starpu_sched_policy;
+
+namespace regatta {
+
+inline constexpr const char* own_scheduler = "regatta";
+
+// To be handed to StarPU when it starts. Our tasks carry their TaskRun in sched_data; those bound
+// to a GPU's worker never come here, and tasks that StarPU makes by itself go before ours.
+// `crowded`: no CPU is left for the thread that submits, so workers that wait must make room.
+starpu_sched_policy* scheduling_policy(bool crowded);
+
+}  // namespace regatta

@@ -1,0 +1,329 @@
+#include "tasks/choose.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "plan/segments.h"
+
+namespace regatta {
+namespace {
+
+// Predictions are not exact: between plans this close the one with fewer tasks is taken.
+constexpr double as_good_as = 1.01;
+// How many of the best go on to be varied in the next respect.
+constexpr std::size_t kept = 4;
+// Cut or gathered otherwise, work may take less, but hardly by more than this.
+constexpr double least_work = 0.7;
+// Longer lists are played for a step less.
+constexpr std::size_t long_list = 1500;
+// A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
+constexpr double short_step = 5e-3;
+constexpr int ahead = 4;
+
+// Where a plan lies among all that could be made.
+struct Point {
+  int workers = 1, team = 1;
+  std::vector<std::int64_t> chunks{1};  // one number: equal ones
+  std::string segments = "step";
+  std::int64_t lanes = 0;         // 0: one for each worker
+  std::int64_t bucket_bytes = 0;  // 0: the plan's default
+  Reduction reduction = Reduction::slots;
+
+  auto operator<=>(const Point&) const = default;
+};
+
+class Search {
+ public:
+  Search(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+         const CostsFor& costs, int cpus)
+      : graph_(graph), recipe_(recipe), options_(options), costs_(costs), cpus_(cpus) {}
+
+  Choice run() {
+    // Many threads first: what they reach rules out most of the rest unseen.
+    std::vector<Point> points = cuts();
+    std::ranges::stable_sort(points, std::greater{}, threads_of);
+    consider(points.back());
+    for (const Point& point : points) consider(point);
+    vary([&](const Point& point) { return gatherings(point); });
+    vary([&](const Point& point) { return reductions(point); });
+    vary([&](const Point& point) { return uneven(point); });
+    return result();
+  }
+
+ private:
+  std::int64_t samples() const {
+    if (options_.devices.size() == 1 || !options_.shares) return recipe_.batch;
+    for (std::size_t i = 0; i < options_.devices.size(); ++i)
+      if (options_.devices[i] == DeviceKind::cpu) return (*options_.shares)[i];
+    return recipe_.batch;
+  }
+
+  // Numbers of workers worth a look: all up to four, then fewer and fewer.
+  std::vector<int> worker_counts(int most) const {
+    std::set<int> counts{1, most};
+    for (int n = 2; n < most; n = n < 4 ? n + 1 : n * 2) counts.insert(n);
+    if (most > 4) counts.insert({most - 1, most - most / 4});
+    return {counts.begin(), counts.end()};
+  }
+  std::vector<int> teams() const {
+    if (options_.team) return {*options_.team};
+    std::vector<int> sizes;
+    for (int n = 1; n <= options_.workers; n *= 2) sizes.push_back(n);
+    return sizes;
+  }
+  std::vector<std::int64_t> chunk_counts(int workers) const {
+    std::set<std::int64_t> counts{1};
+    for (const std::int64_t times : {1, 2, 3, 4}) counts.insert(times * workers);
+    if (workers == 1) counts.insert(8);
+    std::erase_if(counts, [&](std::int64_t count) { return count > samples(); });
+    // As many chunks as samples is the end of cutting.
+    if (samples() <= 4 * workers) counts.insert(samples());
+    return {counts.begin(), counts.end()};
+  }
+
+  std::vector<Point> cuts() const {
+    std::vector<Point> points;
+    Point point;
+    point.segments = options_.segments.value_or("step");
+    point.reduction = options_.reduction;
+    for (const int team : teams())
+      for (const int workers : worker_counts(options_.workers / team)) {
+        point.team = team;
+        point.workers = workers;
+        if (options_.chunks) {
+          point.chunks = *options_.chunks;
+          points.push_back(point);
+          continue;
+        }
+        for (const std::int64_t count : chunk_counts(workers)) {
+          // Workers without a chunk are of no use, one that takes several may be.
+          if (count < workers && !(count == 1 && workers > 1 && point.segments != "step")) continue;
+          point.chunks = {count};
+          points.push_back(point);
+        }
+      }
+    return points;
+  }
+
+  std::vector<Point> gatherings(Point point) const {
+    if (options_.segments) return {};
+    std::vector<Point> points;
+    for (const char* segments : {"block", "2", "4", "8", "op"}) {
+      point.segments = segments;
+      if (std::atoi(segments) <= static_cast<int>(graph_.nodes().size())) points.push_back(point);
+    }
+    return points;
+  }
+
+  std::vector<Point> reductions(const Point& point) const {
+    if (chunk_count(point) == 1) return {};
+    std::vector<Point> points;
+    for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 18}) {
+      Point finer = point;
+      finer.bucket_bytes = bytes;
+      points.push_back(finer);
+    }
+    if (point.reduction != Reduction::slots) return points;
+    for (const std::int64_t divisor : {2, 4}) {
+      Point fewer = point;
+      fewer.lanes = std::min<std::int64_t>(chunk_count(point), point.workers) / divisor;
+      if (fewer.lanes >= 1) points.push_back(fewer);
+    }
+    Point turns = point;
+    turns.reduction = Reduction::loop;
+    points.push_back(turns);
+    return points;
+  }
+
+  // Large chunks first, small ones to fill the end.
+  std::vector<Point> uneven(const Point& point) const {
+    if (options_.chunks || point.chunks.size() > 1 || point.workers < 2) return {};
+    const std::int64_t count = chunk_count(point);
+    if (count < 2 * point.workers || samples() < 2 * count) return {};
+    Point tapered = point;
+    tapered.chunks.clear();
+    std::int64_t left = samples();
+    const std::int64_t weights = 3 * count - point.workers;  // the last round has two thirds
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t weight = i < count - point.workers ? 3 : 2;
+      const std::int64_t size =
+          i + 1 == count ? left : std::max<std::int64_t>(1, samples() * weight / weights);
+      tapered.chunks.push_back(size);
+      left -= size;
+    }
+    if (left != 0 || std::ranges::min(tapered.chunks) < 1) return {};
+    return {tapered};
+  }
+
+  static int threads_of(const Point& point) { return point.workers * point.team; }
+  static std::int64_t chunk_count(const Point& point) {
+    return point.chunks.size() > 1 ? std::ssize(point.chunks) : point.chunks.front();
+  }
+
+  void vary(const std::function<std::vector<Point>(const Point&)>& others) {
+    std::vector<Point> from;
+    for (const auto& [seconds, point] : by_time()) {
+      if (from.size() == kept) break;
+      from.push_back(point);
+    }
+    for (const Point& point : from)
+      for (const Point& other : others(point)) consider(other);
+  }
+
+  std::vector<std::pair<double, Point>> by_time() const {
+    std::vector<std::pair<double, Point>> all;
+    for (const auto& [point, candidate] : played_) all.emplace_back(candidate.step_seconds, point);
+    std::ranges::sort(all);
+    return all;
+  }
+
+  Plan plan_of(const Point& point) const {
+    PlanOptions options = options_;
+    options.workers = point.workers * point.team;
+    options.team = point.team;
+    options.chunks = point.chunks;
+    options.segments = point.segments;
+    options.reduction = point.reduction;
+    Plan plan = make_plan(graph_, recipe_, options);
+    for (DeviceGroup& group : plan.nodes.front().groups)
+      if (group.kind == DeviceKind::cpu && point.lanes > 0)
+        group.lanes = static_cast<int>(std::min<std::int64_t>(point.lanes, group.lanes));
+    if (point.bucket_bytes > 0) plan.bucket_bytes = point.bucket_bytes;
+    return plan;
+  }
+
+  void consider(const Point& point) {
+    if (!seen_.insert(point).second) return;
+    if (least_work * work_ / threads_of(point) > best_seconds_) {
+      ++tried_;
+      return;
+    }
+    Plan plan = plan_of(point);
+    if (!faults(plan, graph_, recipe_.batch).empty()) {
+      // What the user asked for and cannot be had is told by whoever checks the plan that is left.
+      if (played_.empty()) broken_ = std::move(plan);
+      return;
+    }
+    ++tried_;
+    const Blueprint blueprint = make_blueprint(graph_, plan, numbers_of(recipe_), true);
+    const TaskList list = lower(blueprint, Job::train);
+    const auto costs = costs_(blueprint);
+    if (least_seconds(blueprint, list, *costs) > best_seconds_) return;
+    const Played played =
+        play(blueprint, list, *costs,
+             {.steps = list.tasks.size() > long_list ? 3 : 4, .crowded = is_crowded(plan, cpus_)});
+    if (threads_of(point) == 1)
+      work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
+    best_seconds_ = std::min(best_seconds_, played.step_seconds);
+    Candidate made{std::move(plan), {}, played.step_seconds, played.total, list.tasks.size()};
+    made.granularity = granularity_of(made.plan, point.segments);
+    played_.emplace(point, std::move(made));
+  }
+
+  Choice result() {
+    if (played_.empty()) {
+      if (broken_) require_valid(*broken_, graph_, recipe_.batch);
+      throw Error("internal: no plan was found");
+    }
+    Choice choice;
+    choice.tried = tried_;
+    for (auto& [point, candidate] : played_) choice.candidates.push_back(std::move(candidate));
+    std::ranges::sort(choice.candidates, {}, &Candidate::step_seconds);
+    // Fewer tasks and workers are fewer things that can go otherwise than predicted.
+    const auto end = std::ranges::find_if(choice.candidates, [&](const Candidate& each) {
+      return each.step_seconds > as_good_as * choice.candidates.front().step_seconds;
+    });
+    const auto best =
+        std::min_element(choice.candidates.begin(), end, [](const auto& a, const auto& b) {
+          return std::pair(a.tasks, a.granularity.workers * a.granularity.team) <
+                 std::pair(b.tasks, b.granularity.workers * b.granularity.team);
+        });
+    std::rotate(choice.candidates.begin(), best, best + 1);
+    Candidate& chosen = choice.candidates.front();
+    if (chosen.step_seconds < short_step)
+      chosen.plan.steps_in_flight = std::max(chosen.plan.steps_in_flight, ahead);
+    return choice;
+  }
+
+ public:
+  static bool is_crowded(const Plan& plan, int cpus) {
+    int threads = 0;
+    for (const DeviceGroup* group : groups_of(plan)) threads += group->workers * group->team;
+    return threads + plan.loaders >= cpus;
+  }
+  static Granularity granularity_of(const Plan& plan, const std::string& segments) {
+    Granularity made{segments, 0, 1, 0};
+    for (const DeviceGroup* group : groups_of(plan)) {
+      made.chunks += group->chunks.size();
+      if (group->kind != DeviceKind::cpu) continue;
+      made.team = group->team;
+      made.workers += group->workers;
+    }
+    return made;
+  }
+
+ private:
+  const Graph& graph_;
+  const Recipe& recipe_;
+  PlanOptions options_;
+  const CostsFor& costs_;
+  int cpus_;
+  std::set<Point> seen_;
+  std::map<Point, Candidate> played_;
+  std::optional<Plan> broken_;
+  double best_seconds_ = 1e30;
+  double work_ = 0;  // seconds of a step on one thread
+  std::size_t tried_ = 0;
+};
+
+}  // namespace
+
+Numbers numbers_of(const Recipe& recipe) {
+  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
+}
+
+Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+              const CostsFor& costs, int cpus) {
+  return Search(graph, recipe, options, costs, cpus).run();
+}
+
+Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, const CostsFor& costs,
+                  int cpus) {
+  const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
+  const TaskList list = lower(blueprint, Job::train);
+  const auto prices = costs(blueprint);
+  const Played played = play(blueprint, list, *prices, {.crowded = Search::is_crowded(plan, cpus)});
+  const std::string segments = std::to_string(plan.segments.size());
+  return {plan, Search::granularity_of(plan, segments), played.step_seconds, played.total,
+          list.tasks.size()};
+}
+
+std::string explain(const Choice& choice, std::size_t rows) {
+  std::string text;
+  char line[200];
+  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %7s %12s %9s %6s %9s\n",
+                "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "tasks",
+                "predicted", "busy", "idle", "overhead");
+  text += line;
+  for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
+    const Candidate& each = choice.candidates[i];
+    int lanes = 0;
+    for (const DeviceGroup* group : groups_of(each.plan)) lanes += group->lanes;
+    std::snprintf(line, sizeof line,
+                  "%-10s %6zu %5d %8d %6d %6.2fM %10s %7zu %9.3f ms %8.1f%% %5.1f%% %8.1f%%\n",
+                  each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
+                  each.granularity.workers, lanes,
+                  static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
+                  std::string(reduction_name(each.plan.reduction)).c_str(), each.tasks,
+                  1e3 * each.step_seconds, 100 * each.shares.busy, 100 * each.shares.idle,
+                  100 * each.shares.overhead);
+    text += line;
+  }
+  std::snprintf(line, sizeof line, "the first is taken; %zu plans were tried\n", choice.tried);
+  return text + line;
+}
+
+}  // namespace regatta

@@ -1,0 +1,369 @@
+#include "tasks/play.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "tasks/dependencies.h"
+#include "tasks/policy.h"
+
+namespace regatta {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+// Workers that may run the same tasks: those of a group. Loading and delivering belong to the CPU
+// group, or to loaders, which are a pool of their own.
+struct Pools {
+  explicit Pools(const Plan& plan) {
+    const auto groups = groups_of(plan);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const bool cpu = groups[g]->kind == DeviceKind::cpu;
+      if (cpu) host = static_cast<int>(g);
+      sizes.push_back(cpu ? groups[g]->workers : 1);
+    }
+    if (host >= 0) return;
+    host = static_cast<int>(sizes.size());
+    sizes.push_back(std::max(plan.loaders, 1));
+  }
+  int of(const Task& task) const {
+    return task.on_host ? host : static_cast<int>(task.group.value);
+  }
+
+  std::vector<int> sizes;
+  int host = -1;
+};
+
+// A task's seconds at any number of busy workers, by a line between one and all of them. Chunks of
+// one size have one cost, so most tasks are looked up once for many.
+class CostLines {
+ public:
+  CostLines(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+            const Pools& pools) {
+    using Key = std::vector<std::int64_t>;
+    std::map<Key, std::pair<double, double>> known;
+    for (const Task& task : list.tasks) {
+      Key key{pools.of(task)};
+      for (const Action& action : task.actions) {
+        const bool of_chunk = action.phase == Phase::load || action.phase == Phase::forward ||
+                              action.phase == Phase::deliver || action.phase == Phase::backward;
+        key.push_back(static_cast<std::int64_t>(action.phase));
+        key.push_back(action.segment.value);
+        key.push_back(action.part);
+        key.push_back(action.bucket.value);
+        if (!of_chunk) continue;
+        const Chunk& chunk = blueprint.chunks[action.chunk.value];
+        key.push_back(chunk.capacity);
+        // The first chunk of a slot writes gradients, the others add to them.
+        key.push_back(blueprint.begins_slot(chunk) ? 1 : 0);
+      }
+      const auto [found, fresh] = known.try_emplace(std::move(key));
+      const int all = pools.sizes[static_cast<std::size_t>(pools.of(task))];
+      if (fresh) {
+        const double alone = costs.of(task, 1).seconds;
+        const double crowd = all > 1 ? costs.of(task, all).seconds : alone;
+        found->second = {alone, all > 1 ? (crowd - alone) / (all - 1) : 0};
+      }
+      lines_.push_back(found->second);
+    }
+  }
+
+  double at(std::size_t task, int busy) const {
+    const auto [alone, each] = lines_[task];
+    return std::max(alone + each * (busy - 1), 1e-9);
+  }
+
+ private:
+  std::vector<std::pair<double, double>> lines_;
+};
+
+class Game {
+ public:
+  Game(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+       const PlayOptions& options)
+      : list_(list),
+        options_(options),
+        in_flight_(static_cast<std::size_t>(blueprint.plan.steps_in_flight)),
+        pools_(blueprint.plan),
+        lines_(blueprint, list, costs, pools_),
+        runtime_(costs.runtime()),
+        count_(list.tasks.size()),
+        ready_(pools_.sizes.size()),
+        busy_(pools_.sizes.size(), 0) {
+    for (std::size_t p = 0; p < pools_.sizes.size(); ++p)
+      for (int i = 0; i < pools_.sizes[p]; ++i) workers_.push_back({.pool = p});
+    for (const Task& task : list.tasks) {
+      const double each =
+          runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
+      submission_seconds_ += each;
+      submission_.push_back(submission_seconds_);
+    }
+    homes_.assign(blueprint.chunks.size(), -1);
+    connect();
+  }
+
+  Played run() {
+    const auto steps = static_cast<std::size_t>(options_.steps);
+    finished_.assign(steps, never);
+    left_of_step_.assign(steps, count_);
+    begin_submission(0);
+    while (finished_.back() == never) {
+      submit_what_is_due();
+      hand_out();
+      advance(next_event());
+    }
+    return result();
+  }
+
+ private:
+  struct Worker {
+    std::size_t pool = 0;
+    std::int64_t task = -1;  // counted over all steps; -1: none
+    double delay = 0;        // of the runtime, before the task starts
+    double left = 1;         // part of the task
+    double start = 0;
+    double stolen = 0;  // by the thread that submits, to be made good
+    double busy = 0, overhead = 0;
+    bool just_finished = false;
+  };
+
+  // Who waits for how many, from step to step. After the first few steps the pattern repeats with
+  // the period of the rings.
+  void connect() {
+    Dependencies dependencies;
+    const auto steps = static_cast<std::size_t>(options_.steps);
+    const std::size_t known = std::min(steps, in_flight_ + 2);
+    waits_.assign(count_ * steps, 0);
+    successors_.resize(count_ * steps);
+    std::vector<std::vector<Dependencies::Edge>> by_step;
+    for (std::size_t s = 0; s < steps; ++s) {
+      if (s < known) {
+        by_step.push_back(dependencies.follow(list_, s, static_cast<std::int64_t>(s * count_)));
+        for (const auto& [task, on] : by_step.back()) connect(task, on);
+        if (s == 0) rank(by_step.front());
+      } else {
+        const std::size_t like = known - 1 - (s - (known - 1)) * (in_flight_ - 1) % in_flight_;
+        const auto shift = static_cast<std::int64_t>((s - like) * count_);
+        for (const auto& [task, on] : by_step[like]) connect(task + shift, on + shift);
+      }
+    }
+  }
+  void rank(const std::vector<Dependencies::Edge>& edges) {
+    std::vector<double> seconds;
+    for (std::size_t t = 0; t < count_; ++t)
+      seconds.push_back(
+          lines_.at(t, pools_.sizes[static_cast<std::size_t>(pools_.of(list_.tasks[t]))]));
+    ranks_ = ranks(std::move(seconds), edges);
+  }
+  void connect(std::int64_t task, std::int64_t on) {
+    successors_[static_cast<std::size_t>(on)].push_back(task);
+    ++waits_[static_cast<std::size_t>(task)];
+  }
+
+  const Task& task_of(std::int64_t id) const {
+    return list_.tasks[static_cast<std::size_t>(id) % count_];
+  }
+
+  void begin_submission(std::size_t step) {
+    submitting_ = step;
+    submission_start_ = std::max(now_, submission_start_);
+    // Half of the thread's time comes from the worker whose CPU it shares.
+    if (options_.crowded) workers_.front().stolen += submission_seconds_;
+  }
+
+  double submission_time(std::size_t task) const { return submission_start_ + submission_[task]; }
+
+  // The next task to be submitted has number submitted_ of step submitting_.
+  void submit_what_is_due() {
+    while (submitting_ < finished_.size()) {
+      if (submitted_ == count_) {
+        const std::size_t next = submitting_ + 1;
+        if (next >= finished_.size()) {
+          submitting_ = next;
+          return;
+        }
+        double free = submission_start_ + submission_seconds_ + runtime_.step;
+        if (next >= in_flight_) {
+          const double before = finished_[next - in_flight_];
+          if (before == never) return;  // the ring is full
+          free = std::max(free, before + runtime_.wake);
+        }
+        submission_start_ = free;
+        submitted_ = 0;
+        begin_submission(next);
+      }
+      if (submission_time(submitted_) > now_ + 1e-12) return;
+      const auto id = static_cast<std::int64_t>(submitting_ * count_ + submitted_);
+      ++submitted_;
+      if (waits_[static_cast<std::size_t>(id)] == 0) make_ready(id);
+    }
+  }
+  bool is_submitted(std::int64_t id) const {
+    const std::size_t step = static_cast<std::size_t>(id) / count_;
+    return step < submitting_ ||
+           (step == submitting_ && static_cast<std::size_t>(id) % count_ < submitted_);
+  }
+
+  int* home_of(const Task& task) {
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::load || action.phase == Phase::forward ||
+          action.phase == Phase::backward)
+        return &homes_[action.chunk.value];
+    return nullptr;
+  }
+
+  void make_ready(std::int64_t id) {
+    const Task& task = task_of(id);
+    const std::size_t index = static_cast<std::size_t>(id) % count_;
+    const int* home = home_of(task);
+    ready_[static_cast<std::size_t>(pools_.of(task))].push_back(
+        {static_cast<std::int64_t>(static_cast<std::size_t>(id) / count_), ranks_[index],
+         static_cast<std::int64_t>(index), home ? *home : -1});
+  }
+
+  void hand_out() {
+    for (std::size_t w = 0; w < workers_.size(); ++w) {
+      Worker& worker = workers_[w];
+      std::vector<ReadyTask>& ready = ready_[worker.pool];
+      if (worker.task < 0 && !ready.empty()) {
+        const std::size_t chosen = pick(ready, static_cast<int>(w));
+        const ReadyTask taken = ready[chosen];
+        ready[chosen] = ready.back();
+        ready.pop_back();
+        worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
+        worker.delay = runtime_.task + (worker.just_finished ? 0 : runtime_.wake);
+        worker.delay += std::exchange(worker.stolen, 0);
+        worker.left = 1;
+        worker.start = now_ + worker.delay;
+        if (int* home = home_of(task_of(worker.task))) *home = static_cast<int>(w);
+        ++busy_[worker.pool];
+      }
+      worker.just_finished = false;
+    }
+  }
+
+  double seconds_left(const Worker& worker) const {
+    return worker.delay + worker.left * lines_.at(static_cast<std::size_t>(worker.task) % count_,
+                                                  busy_[worker.pool]);
+  }
+
+  double next_event() const {
+    double soonest = never;
+    bool anyone_idle = false;
+    for (const Worker& worker : workers_) {
+      if (worker.task < 0)
+        anyone_idle = true;
+      else
+        soonest = std::min(soonest, seconds_left(worker));
+    }
+    // Submissions matter to those who wait only.
+    if (anyone_idle && submitting_ < finished_.size()) {
+      if (submitted_ < count_)
+        soonest = std::min(soonest, std::max(submission_time(submitted_) - now_, 0.0));
+      else if (submitting_ + 1 < finished_.size() &&
+               (submitting_ + 1 < in_flight_ || finished_[submitting_ + 1 - in_flight_] != never))
+        soonest = std::min(soonest, 1e-12);
+    }
+    return soonest;
+  }
+
+  void advance(double seconds) {
+    if (seconds == never) throw Error("internal: the play of a task list stands still");
+    const bool counted = finished_[finished_.size() - 3] != never;
+    now_ += seconds;
+    const std::vector<int> busy = busy_;
+    for (std::size_t w = 0; w < workers_.size(); ++w) {
+      Worker& worker = workers_[w];
+      if (worker.task < 0) continue;
+      const double waited = std::min(worker.delay, seconds);
+      const double worked = seconds - waited;
+      if (counted) {
+        worker.overhead += waited;
+        worker.busy += worked;
+      }
+      worker.delay -= waited;
+      const double all =
+          lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
+      worker.left -= worked / all;
+      if (worker.delay <= 1e-12 && worker.left * all <= 1e-12) finish(w);
+    }
+  }
+
+  void finish(std::size_t w) {
+    Worker& worker = workers_[w];
+    const std::int64_t id = std::exchange(worker.task, -1);
+    const std::size_t step = static_cast<std::size_t>(id) / count_;
+    --busy_[worker.pool];
+    worker.just_finished = true;
+    if (step + 1 == finished_.size()) {
+      played_.resize(count_);
+      played_[static_cast<std::size_t>(id) % count_] = {static_cast<int>(w), worker.start, now_};
+    }
+    for (const std::int64_t next : successors_[static_cast<std::size_t>(id)])
+      if (--waits_[static_cast<std::size_t>(next)] == 0 && is_submitted(next)) make_ready(next);
+    if (--left_of_step_[step] == 0) finished_[step] = now_;
+  }
+
+  Played result() const {
+    Played made;
+    const double wall = finished_.back() - finished_[finished_.size() - 3];
+    made.step_seconds = wall / 2;
+    for (const Worker& worker : workers_) {
+      PlayedShares shares{worker.busy / wall, worker.overhead / wall, 0};
+      shares.idle = std::max(0.0, 1 - shares.busy - shares.overhead);
+      made.workers.push_back(shares);
+      const auto all = static_cast<double>(workers_.size());
+      made.total.busy += shares.busy / all;
+      made.total.overhead += shares.overhead / all;
+      made.total.idle += shares.idle / all;
+    }
+    made.tasks = played_;
+    return made;
+  }
+
+  const TaskList& list_;
+  PlayOptions options_;
+  std::size_t in_flight_;
+  Pools pools_;
+  CostLines lines_;
+  RuntimeCosts runtime_;
+  std::size_t count_;  // tasks of a step
+  std::vector<double> ranks_;
+  std::vector<int> waits_;                             // by task of all steps
+  std::vector<std::vector<std::int64_t>> successors_;  // likewise
+  std::vector<double> submission_;  // by task: seconds from the begin of submitting to its own
+  double submission_seconds_ = 0;   // of a step
+  std::size_t submitting_ = 0, submitted_ = 0;
+  double submission_start_ = 0;
+  std::vector<std::vector<ReadyTask>> ready_;  // by pool
+  std::vector<int> busy_;                      // by pool: workers that have a task
+  std::vector<Worker> workers_;
+  std::vector<int> homes_;  // by chunk
+  std::vector<double> finished_;
+  std::vector<std::size_t> left_of_step_;
+  std::vector<PlayedTask> played_;
+  double now_ = 0;
+};
+
+}  // namespace
+
+Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+            const PlayOptions& options) {
+  return Game(blueprint, list, costs, options).run();
+}
+
+double least_seconds(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs) {
+  const Pools pools(blueprint.plan);
+  const CostLines lines(blueprint, list, costs, pools);
+  std::vector<double> work(pools.sizes.size(), 0);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    work[static_cast<std::size_t>(pools.of(list.tasks[t]))] +=
+        lines.at(t, 1) + costs.runtime().task;
+  double least = 0;
+  for (std::size_t p = 0; p < work.size(); ++p) least = std::max(least, work[p] / pools.sizes[p]);
+  return least;
+}
+
+}  // namespace regatta

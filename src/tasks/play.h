@@ -1,0 +1,44 @@
+// Plays a task list for a few steps, quickly: events, the node's policy and predicted costs, no
+// links and no memory. What the choice of a plan is made by.
+#pragma once
+
+#include <vector>
+
+#include "tasks/costs.h"
+
+namespace regatta {
+
+struct PlayOptions {
+  int steps = 4;  // at least 3; the time of a step is taken from the last two
+  // The thread that submits has no CPU of its own: what it does, a worker does not.
+  bool crowded = false;
+};
+
+// Where a task of the last step ran, and when, from the start of the play.
+struct PlayedTask {
+  int worker = -1;
+  double start = 0, end = 0;
+};
+
+// Of a worker's time in the last two steps; they add up to 1.
+struct PlayedShares {
+  double busy = 0;
+  double overhead = 0;  // of the runtime, between tasks
+  double idle = 0;
+};
+
+struct Played {
+  double step_seconds = 0;
+  std::vector<PlayedShares> workers;  // CPU workers of the groups in order, a worker for each GPU
+  PlayedShares total;                 // mean over workers
+  std::vector<PlayedTask> tasks;      // by task of the list
+};
+
+// `list` was lowered from `blueprint`; a list that trains.
+Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+            const PlayOptions& options = {});
+
+// Seconds that no placement can beat: all work on all workers, and the longest chain of a step.
+double least_seconds(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs);
+
+}  // namespace regatta

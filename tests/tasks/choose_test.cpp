@@ -1,0 +1,155 @@
+#include "tasks/choose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "support/error_text.h"
+
+namespace regatta {
+namespace {
+
+using testing::HasSubstr;
+
+// A machine: so many FLOP/s a core, so much for each task, and threads of a team that help each
+// other by `team_gain` of a core each.
+struct Machine {
+  double flops_per_second = 20e9;
+  double task_seconds = 5e-6;
+  double team_gain = 0.8;
+  double crowding = 0;
+};
+
+class MachineCosts final : public TaskCosts {
+ public:
+  MachineCosts(const Blueprint& blueprint, const Machine& machine)
+      : blueprint_(blueprint), machine_(machine) {}
+  Estimate of(const Task& task, int busy) const override {
+    const DeviceGroup& group = blueprint_.group(task.group);
+    double bytes = 0;
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::reduce || action.phase == Phase::update)
+        bytes += static_cast<double>(blueprint_.buckets[action.bucket.value].bytes) *
+                 gradient_slots(blueprint_.plan);
+    const double cores = 1 + machine_.team_gain * (group.team - 1);
+    const double seconds = (task.flops / machine_.flops_per_second / cores + bytes / 10e9) *
+                               (1 + machine_.crowding * (busy * group.team - 1)) +
+                           1e-6;
+    return {seconds, seconds, seconds};
+  }
+  RuntimeCosts runtime() const override {
+    RuntimeCosts costs;
+    costs.task = machine_.task_seconds;
+    return costs;
+  }
+
+ private:
+  const Blueprint& blueprint_;
+  Machine machine_;
+};
+
+CostsFor on(const Machine& machine) {
+  return [machine](const Blueprint& blueprint) {
+    return std::make_unique<MachineCosts>(blueprint, machine);
+  };
+}
+
+Recipe recipe_of(const Graph& graph, std::int64_t batch) {
+  Recipe recipe;
+  recipe.model = graph.name();
+  recipe.batch = batch;
+  return recipe;
+}
+
+Choice chosen(const Graph& graph, std::int64_t batch, const PlanOptions& options,
+              const Machine& machine = {}) {
+  return choose(graph, recipe_of(graph, batch), options, on(machine), 64);
+}
+
+TEST(Choose, TasksThatCostMoreThanTheyBringAreGatheredIntoOneOnOneWorker) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Candidate best = chosen(graph, 4, {.workers = 8}, {.task_seconds = 1e-3}).best();
+  EXPECT_EQ(best.tasks, 1u);
+  EXPECT_EQ(best.granularity.workers, 1);
+}
+
+TEST(Choose, LargeWorkIsCutForAllWorkers) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Candidate best = chosen(graph, 512, {.workers = 4}).best();
+  EXPECT_EQ(best.granularity.workers * best.granularity.team, 4);
+  EXPECT_GE(best.granularity.chunks, 4u);
+  EXPECT_LT(best.shares.overhead, 0.02);
+}
+
+TEST(Choose, FewSamplesGetTeamsOfCores) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10}));
+  const Candidate best = chosen(graph, 2, {.workers = 8}, {.team_gain = 0.95}).best();
+  EXPECT_GT(best.granularity.team, 1);
+  EXPECT_LE(best.granularity.chunks, 2u);
+}
+
+TEST(Choose, TeamsThatDoNotHelpAreNotFormed) {
+  const Graph graph = fuse(build_model("lenet5"));
+  EXPECT_EQ(chosen(graph, 256, {.workers = 4}, {.team_gain = 0}).best().granularity.team, 1);
+}
+
+TEST(Choose, MoreWorkersAreNeverPredictedToBeSlower) {
+  const Graph graph = fuse(build_model("tiny"));
+  double before = 1e9;
+  for (const int workers : {1, 2, 4, 8, 16}) {
+    const double now =
+        chosen(graph, 32, {.workers = workers}, {.crowding = 0.05}).best().step_seconds;
+    EXPECT_LE(now, before * 1.01) << workers;
+    before = now;
+  }
+}
+
+TEST(Choose, WhatTheUserFixedStays) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const auto chunks = std::vector<std::int64_t>{3, 5};
+  const Choice choice =
+      chosen(graph, 8, {.workers = 4, .team = 1, .chunks = chunks, .segments = "block"});
+  for (const Candidate& each : choice.candidates) {
+    EXPECT_EQ(groups_of(each.plan).front()->chunks, chunks);
+    EXPECT_EQ(groups_of(each.plan).front()->team, 1);
+    EXPECT_EQ(each.granularity.segments, "block");
+  }
+}
+
+TEST(Choose, EveryCandidateIsAPlanThatHolds) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  const Choice choice = chosen(graph, 13, {.workers = 6});
+  EXPECT_GT(choice.candidates.size(), 10u);
+  for (const Candidate& each : choice.candidates)
+    EXPECT_EQ(faults(each.plan, graph, 13), std::vector<std::string>{});
+}
+
+TEST(Choose, AWishThatCannotBeMetIsToldAsWithoutAChoice) {
+  const Graph graph = fuse(build_model("tiny"));
+  EXPECT_THAT(error_text([&] {
+                chosen(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{3, 3}});
+              }),
+              HasSubstr("6 samples, the batch 8"));
+}
+
+TEST(Choose, ADeepNetworkIsChosenForWithinASecondOrTwo) {
+  const Graph graph = fuse(build_model("resnet50"));
+  const auto begin = std::chrono::steady_clock::now();
+  const Choice choice = chosen(graph, 64, {.workers = 16});
+  EXPECT_GT(choice.tried, 30u);
+  // On a busy machine, hence the room.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Choose, TheExplanationHasTheChoiceFirst) {
+  const Graph graph = fuse(build_model("tiny"));
+  const std::string text = explain(chosen(graph, 64, {.workers = 2}));
+  EXPECT_THAT(text, HasSubstr("predicted"));
+  EXPECT_THAT(text, HasSubstr("the first is taken"));
+}
+
+}  // namespace
+}  // namespace regatta
