@@ -10,10 +10,9 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "graph/graph.h"
+#include "platform/device_kind.h"
 
 namespace regatta {
-
-enum class DeviceKind { cpu, cuda };
 
 // What shares memory and is fed as one: a node's cores, or one GPU.
 struct DeviceGroup {
