@@ -3,7 +3,7 @@
 # Workers of tests that run side by side must not all sit on core 0, and StarPU keeps its own files
 # in the build folder, not in the home folder.
 set(test_environment STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1
-    STARPU_HOME=${PROJECT_BINARY_DIR}/starpu-home)
+    STARPU_HOME=${PROJECT_BINARY_DIR}/starpu-home REGATTA_PROFILES=${PROJECT_BINARY_DIR}/profiles)
 if(REGATTA_SANITIZE)
   set(suppressions ${PROJECT_SOURCE_DIR}/tests/sanitizers)
   # hwloc's plug-ins leak, and are unloaded before a suppression could name them.

@@ -250,22 +250,11 @@ std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
   return rates;
 }
 
-// In proportion to what each reaches alone, and at least one sample each.
-std::string shares_by(const std::vector<double>& rates, std::int64_t batch) {
-  double total = 0;
-  for (const double rate : rates) total += rate;
+// In proportion to what each reaches alone, as --shares takes it.
+std::string shares_text(const std::vector<double>& rates, std::int64_t batch) {
   std::string text;
-  std::int64_t left = batch;
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    const auto others = static_cast<std::int64_t>(rates.size() - i - 1);
-    const auto fair =
-        static_cast<std::int64_t>(std::llround(rates[i] / total * static_cast<double>(batch)));
-    const std::int64_t share =
-        others == 0 ? left
-                    : std::clamp<std::int64_t>(fair, 1, std::max<std::int64_t>(left - others, 1));
-    text += (i ? "," : "") + std::to_string(share);
-    left -= share;
-  }
+  for (const std::int64_t share : shares_by(rates, batch))
+    text += (text.empty() ? "" : ",") + std::to_string(share);
   return text;
 }
 
@@ -288,7 +277,7 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
     CellOptions cell = cells[turns[i].cell];
     if (mixed) {
       alone[turns[i].cell].push_back(rates_alone(runs, cell));
-      if (!cell.shares) cell.shares = shares_by(alone[turns[i].cell].back(), cell.batch);
+      if (!cell.shares) cell.shares = shares_text(alone[turns[i].cell].back(), cell.batch);
     }
     const ScalingSample sample = runs.run(cell);
     char text[160];

@@ -28,7 +28,10 @@ struct Known {
 };
 Known known_of(const TrainJob& job, const PlanOptions& options,
                const std::shared_ptr<const Profile>& profile) {
-  const Plan plan = make_plan(job.graph, job.recipe, options);
+  PlanOptions cpus = options;
+  cpus.devices = {DeviceKind::cpu};
+  cpus.shares.reset();
+  const Plan plan = make_plan(job.graph, job.recipe, cpus);
   const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
   const TaskList list = lower(blueprint, Job::train);
   const ProfileCosts costs(blueprint, profile, job.recipe.data);

@@ -17,6 +17,13 @@ constexpr double as_good_as = 1.01;
 constexpr std::size_t kept = 4;
 // Cut or gathered otherwise, work may take less, but hardly by more than this.
 constexpr double least_work = 0.7;
+// A guess is no match for a measurement: of what is predicted, at least this part of what the best
+// known plan has must be measured too.
+constexpr double trusted = 0.75;
+// Devices are weighed against each other by measurements, not by guesses.
+constexpr double known_both = 0.5;
+// More tasks than this are not worth a look.
+constexpr std::int64_t most_tasks = 6000;
 // Longer lists are played for a step less.
 constexpr std::size_t long_list = 1500;
 // A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
@@ -111,9 +118,12 @@ class Search {
   std::vector<Point> gatherings(Point point) const {
     if (options_.segments) return {};
     std::vector<Point> points;
+    const std::int64_t operators = std::ssize(graph_.nodes());
     for (const char* segments : {"block", "2", "4", "8", "op"}) {
       point.segments = segments;
-      if (std::atoi(segments) <= static_cast<int>(graph_.nodes().size())) points.push_back(point);
+      const bool too_many =
+          point.segments == "op" && 2 * operators * chunk_count(point) > most_tasks;
+      if (std::atoi(segments) <= operators && !too_many) points.push_back(point);
     }
     return points;
   }
@@ -211,6 +221,9 @@ class Search {
     const Blueprint blueprint = make_blueprint(graph_, plan, numbers_of(recipe_), true);
     const TaskList list = lower(blueprint, Job::train);
     const auto costs = costs_(blueprint);
+    const double known = costs->known_share(list, point.workers);
+    best_known_ = std::max(best_known_, known);
+    if (known < trusted * best_known_) return;
     if (least_seconds(blueprint, list, *costs) > best_seconds_) return;
     const Played played =
         play(blueprint, list, *costs,
@@ -218,7 +231,8 @@ class Search {
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds_ = std::min(best_seconds_, played.step_seconds);
-    Candidate made{std::move(plan), {}, played.step_seconds, played.total, list.tasks.size()};
+    Candidate made{std::move(plan),   {},   played.step_seconds, played.total,
+                   list.tasks.size(), known};
     made.granularity = granularity_of(made.plan, point.segments);
     played_.emplace(point, std::move(made));
   }
@@ -275,6 +289,7 @@ class Search {
   std::map<Point, Candidate> played_;
   std::optional<Plan> broken_;
   double best_seconds_ = 1e30;
+  double best_known_ = 0;
   double work_ = 0;  // seconds of a step on one thread
   std::size_t tried_ = 0;
 };
@@ -297,8 +312,30 @@ Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, co
   const auto prices = costs(blueprint);
   const Played played = play(blueprint, list, *prices, {.crowded = Search::is_crowded(plan, cpus)});
   const std::string segments = std::to_string(plan.segments.size());
-  return {plan, Search::granularity_of(plan, segments), played.step_seconds, played.total,
-          list.tasks.size()};
+  return {plan,
+          Search::granularity_of(plan, segments),
+          played.step_seconds,
+          played.total,
+          list.tasks.size(),
+          prices->known_share(list, groups_of(plan).front()->workers)};
+}
+
+std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
+                                                       const PlanOptions& options,
+                                                       const CostsFor& costs, int cpus) {
+  std::vector<double> rates;
+  for (const DeviceKind device : options.devices) {
+    PlanOptions alone = options;
+    alone.devices = {device};
+    alone.chunks.reset();
+    const Candidate found =
+        device == DeviceKind::cpu
+            ? choose(graph, recipe, alone, costs, cpus).best()
+            : predict(graph, recipe, make_plan(graph, recipe, alone), costs, cpus);
+    if (found.known < known_both) return std::nullopt;
+    rates.push_back(1 / found.step_seconds);
+  }
+  return shares_by(rates, recipe.batch);
 }
 
 std::string explain(const Choice& choice, std::size_t rows) {

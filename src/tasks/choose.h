@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Candidate {
   double step_seconds = 0;  // predicted
   PlayedShares shares;      // likewise
   std::size_t tasks = 0;    // a step
+  double known = 0;         // how much of the prediction rests on measurements, from 0 to 1
 };
 
 struct Choice {
@@ -43,6 +45,12 @@ struct Choice {
 // thread that submits takes time from a worker. Throws what make_plan throws.
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
               const CostsFor& costs, int cpus);
+
+// Shares of several devices in proportion to their predicted speeds alone; nothing if too little of
+// those is known.
+std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
+                                                       const PlanOptions& options,
+                                                       const CostsFor& costs, int cpus);
 
 // The prediction for one plan.
 Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, const CostsFor& costs,

@@ -20,6 +20,8 @@ class TaskCosts {
   // included; they share memory bandwidth.
   virtual Estimate of(const Task& task, int busy) const = 0;
   virtual RuntimeCosts runtime() const = 0;
+  // How much of the predicted time of all these tasks rests on measurements, from 0 to 1.
+  virtual double known_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
 };
 
 // A task costs what its instructions cost, by the profile; what the profile lacks is guessed from
@@ -33,8 +35,7 @@ class ProfileCosts : public TaskCosts {
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return runtime_; }
 
-  // How much of the predicted time of all these tasks rests on measurements, from 0 to 1.
-  double known_share(const TaskList& list, int busy) const;
+  double known_share(const TaskList& list, int busy) const override;
 
  private:
   struct Answer {

@@ -265,7 +265,10 @@ TrainJob make_job(const JobOptions& options) {
   const bool has_choice =
       std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
   if (options.costs && has_choice) {
-    job.choice = choose(job.graph, recipe, plan, options.costs(job, plan), available_cpus());
+    const CostsFor costs = options.costs(job, plan);
+    if (plan.devices.size() > 1 && !plan.shares)
+      plan.shares = choose_shares(job.graph, recipe, plan, costs, available_cpus());
+    job.choice = choose(job.graph, recipe, plan, costs, available_cpus());
     job.plan = job.choice->best().plan;
   } else {
     job.plan = make_plan(job.graph, recipe, plan);

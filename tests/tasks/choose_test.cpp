@@ -144,6 +144,41 @@ TEST(Choose, ADeepNetworkIsChosenForWithinASecondOrTwo) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
+TEST(Choose, AGuessDoesNotBeatAMeasurement) {
+  // Teams look good here, but nobody has measured them.
+  class TeamsUnknown final : public TaskCosts {
+   public:
+    explicit TeamsUnknown(const Blueprint& blueprint)
+        : costs_(blueprint, {.team_gain = 1}), team_(groups_of(blueprint.plan).front()->team) {}
+    Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
+    RuntimeCosts runtime() const override { return costs_.runtime(); }
+    double known_share(const TaskList&, int) const override { return team_ > 1 ? 0.1 : 0.9; }
+
+   private:
+    MachineCosts costs_;
+    int team_;
+  };
+  const Graph graph = fuse(build_model("lenet5"));
+  const CostsFor costs = [](const Blueprint& blueprint) {
+    return std::make_unique<TeamsUnknown>(blueprint);
+  };
+  const Choice choice = choose(graph, recipe_of(graph, 2), {.workers = 4}, costs, 64);
+  EXPECT_EQ(choice.best().granularity.team, 1);
+}
+
+TEST(Choose, DevicesShareTheBatchByTheirSpeeds) {
+  EXPECT_EQ(shares_by({1, 3}, 64), (std::vector<std::int64_t>{16, 48}));
+  EXPECT_EQ(shares_by({1, 1000}, 64), (std::vector<std::int64_t>{1, 63}));
+  const Graph graph = fuse(build_model("lenet5"));
+  PlanOptions options{.workers = 2};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  // A GPU that is as fast as one of the two cores.
+  const auto shares = choose_shares(graph, recipe_of(graph, 96), options, on({}), 64);
+  ASSERT_TRUE(shares);
+  EXPECT_EQ((*shares)[0] + (*shares)[1], 96);
+  EXPECT_NEAR(static_cast<double>((*shares)[0]), 64, 3);
+}
+
 TEST(Choose, TheExplanationHasTheChoiceFirst) {
   const Graph graph = fuse(build_model("tiny"));
   const std::string text = explain(chosen(graph, 64, {.workers = 2}));
