@@ -13,11 +13,12 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 9> all_commands{
+constexpr std::array<Command, 10> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "a trained network's logits, as an npy file", run_predict},
      {"report", "a run as one page: timeline, idle causes, curves", run_report},
+     {"calibrate", "measure what work costs on this machine", run_calibrate},
      {"bench", "how throughput grows with workers", run_bench},
      {"models", "the networks that come with it", run_models},
      {"data", "fetch and describe data sets", run_data},

@@ -24,6 +24,7 @@ struct Command {
 std::span<const Command> commands();
 
 int run_bench(std::span<const char* const> arguments);
+int run_calibrate(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
 int run_doctor(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);

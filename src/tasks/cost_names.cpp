@@ -28,7 +28,7 @@ WorkPlace CostNames::place(GroupId group) const {
   return {.device = where.kind == DeviceKind::cpu ? "cpu" : "cuda",
           .layout = where.layout,
           .precision = blueprint_.precision,
-          .team = 1};
+          .team = where.team};
 }
 
 const CostName* CostNames::instruction(const Instruction& step, GroupId group) const {

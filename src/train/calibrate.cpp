@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "exec/executor.h"
 #include "exec/observe.h"
+#include "exec/versions.h"
 #include "graph/op.h"
 #include "models/models.h"
 #include "profile/robust.h"
@@ -99,8 +100,7 @@ class Cell {
   std::vector<std::int64_t> sizes_to_try() const {
     std::set<std::int64_t> sizes{largest_};
     for (std::int64_t size = 1; size < largest_; size *= 2) sizes.insert(size);
-    for (std::int64_t cut = 2; cut <= 2; cut *= 2)
-      sizes.insert(std::max<std::int64_t>(1, largest_ / cut));
+    sizes.insert(std::max<std::int64_t>(1, largest_ / 2));
     return {sizes.begin(), sizes.end()};
   }
 
@@ -197,6 +197,8 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
 
 }  // namespace
 
+ProfileStore profile_store() { return ProfileStore(machine_mark(library_versions())); }
+
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
                                    const std::shared_ptr<const Dataset>& data,
                                    const CalibrationOptions& options) {
@@ -208,19 +210,30 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   if (options.runtime) take(measure_runtime(options));
 
   struct Kind {
-    int workers;
+    int workers, team;
     std::int64_t chunks;
   };
   std::vector<Kind> kinds;
-  const std::int64_t all_busy = std::min<std::int64_t>(options.workers, recipe.batch);
-  const bool cpu = std::ranges::find(options.devices, DeviceKind::cpu) != options.devices.end();
-  if (cpu && all_busy > 1) kinds.push_back({options.workers, all_busy});
-  if (cpu) kinds.push_back({1, 1});
-  // Work at meeting points is another when it is cut.
-  if (cpu && meets(graph) && recipe.batch > 1) kinds.push_back({1, 2});
-  const bool gpu = std::ranges::find(options.devices, DeviceKind::cuda) != options.devices.end();
-  const std::size_t cells = kinds.size() + (gpu ? 1 : 0);
-  std::size_t left = cells;
+  const auto most_chunks = [&](int workers) {
+    return std::min<std::int64_t>(workers, recipe.batch);
+  };
+  const auto uses = [&](DeviceKind kind) {
+    return std::ranges::find(options.devices, kind) != options.devices.end();
+  };
+  if (uses(DeviceKind::cpu)) {
+    if (most_chunks(options.workers) > 1)
+      kinds.push_back({options.workers, 1, most_chunks(options.workers)});
+    kinds.push_back({1, 1, 1});
+    for (const int team : options.teams) {
+      const int workers = options.workers / team;
+      if (team < 2 || workers < 1) continue;
+      kinds.push_back({options.workers, team, most_chunks(workers)});
+    }
+    // Work at meeting points is another when it is cut.
+    if (meets(graph) && recipe.batch > 1) kinds.push_back({1, 1, 2});
+  }
+  const bool gpu = uses(DeviceKind::cuda);
+  std::size_t left = kinds.size() + (gpu ? 1 : 0);
   const auto deadline = [&] {
     const auto spent = Clock::now() - begin;
     const auto rest = std::max(std::chrono::duration_cast<Clock::duration>(options.budget) - spent,
@@ -230,7 +243,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
   for (const Kind& kind : kinds) {
-    PlanOptions plan{.workers = kind.workers, .layout = options.layout};
+    PlanOptions plan{.workers = kind.workers, .team = kind.team, .layout = options.layout};
     plan.chunks = {kind.chunks};
     const Clock::time_point until = deadline();
     take(Cell(graph, on_cpu, data, options, plan).measure(until));
@@ -252,6 +265,9 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   options.workers = workers;
   options.layout = default_cpu_layout();
   options.budget = budget;
+  // Fewer samples than workers: only teams can keep them all busy.
+  if (recipe.batch < workers)
+    for (int team = 2; team <= workers; team *= 2) options.teams.push_back(team);
   return calibrate(graph, recipe, data, options);
 }
 

@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "plan/make_plan.h"
 #include "plan/recipe.h"
-#include "profile/profile.h"
+#include "profile/store.h"
 
 namespace regatta {
 
@@ -20,7 +20,11 @@ struct CalibrationOptions {
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs
+  std::vector<int> teams{};  // also with workers of so many threads each
 };
+
+// The profile of this machine, as all runs on it share it.
+ProfileStore profile_store();
 
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them. Ends
 // when all is known well enough, or the budget is spent. No executor may be alive meanwhile.
