@@ -22,6 +22,7 @@ class Recorder;
 }
 class Profile;
 struct ListTimes;
+enum class Depth;
 
 // What a submitted list needs from outside.
 struct StepInput {
@@ -117,9 +118,10 @@ class Executor {
   void record(std::shared_ptr<trace::Recorder> recorder);
   // With nothing on its way: the record is complete.
   void end_record();
-  // From now on `sink` is told what the tasks of each list took, operator by operator if so
-  // wished, when the list is waited for; without a sink, no longer. Apart from any record.
-  void watch(std::function<void(const ListTimes&)> sink, bool operators);
+  // From now on `sink` is told what the tasks of each list took, when it is waited for; apart from
+  // any record.
+  void watch(std::function<void(const ListTimes&)> sink, Depth depth);
+  void watch_no_more();
 
   // Tensors by name, between steps (all tickets waited for).
   std::vector<float> parameter(ParameterId id) const { return read(BufferKind::parameters, id); }

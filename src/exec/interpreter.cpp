@@ -24,6 +24,10 @@ class Interpreter {
       run_part(action);
       return;
     }
+    if (action.phase == Phase::pack) {
+      pack(action.bucket, action.group);
+      return;
+    }
     const OperatorTimer timed(times_, action.phase);
     switch (action.phase) {
       case Phase::load: {
@@ -39,6 +43,7 @@ class Interpreter {
       }
       case Phase::forward:
       case Phase::backward:
+      case Phase::pack:
         break;
       case Phase::combine:
       case Phase::combine_gradient:
@@ -60,9 +65,6 @@ class Interpreter {
         break;
       case Phase::update:
         update(action.bucket);
-        break;
-      case Phase::pack:
-        pack(action.bucket, action.group);
         break;
     }
   }
@@ -208,6 +210,7 @@ class Interpreter {
       const Node& node = graph_.node(id);
       const std::size_t room = blueprint_.packed_room[group.value][id.value];
       if (room == 0) continue;
+      const OperatorTimer timed(times_, Phase::pack, &node);
       std::array<const float*, 2> parameters{};
       for (std::size_t i = 0; i < node.parameters.size(); ++i)
         parameters[i] = frame_.parameter(node.parameters[i]);

@@ -11,6 +11,9 @@ namespace {
 
 using Time = TraceClock::time_point;
 
+// A thread that ran for a smaller share of its task's time was robbed of it by someone else.
+constexpr double least_own = 0.97;
+
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
 
 // How many workers computed, over time.
@@ -72,25 +75,34 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
   std::vector<Observation> all;
   const Company company(done.times);
   const int workers = workers_of(done.blueprint);
-  const auto note = [&](const CostPiece& piece, Time start, Time end) {
+  const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
     if (end <= start || piece.size <= 0) return;
+    double seconds = seconds_between(start, end);
+    if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
     if (const int busy = level_of(company.between(start, end), workers); busy > 0)
-      all.push_back({piece.name->signature, piece.size, busy, seconds_between(start, end)});
+      all.push_back({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const Task& task = done.list.tasks[t];
     const TaskTimes& times = done.times[t];
     const auto samples = [&](const Action& action) { return done.spans[action.chunk.value].count; };
     if (names.one_piece(task)) {
-      note(names.whole(task, samples(task.actions.front())), times.start, times.end);
+      note(names.whole(task, samples(task.actions.front())), times.start, times.end, {});
       continue;
     }
     std::vector<CostPiece> pieces;
     for (const Action& action : task.actions)
       for (const CostPiece& piece : names.pieces(action, samples(action))) pieces.push_back(piece);
     if (pieces.size() != times.operators.size()) continue;  // it was not timed, or broke off
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-      note(pieces[i], times.operators[i].start, times.operators[i].end);
+    // A thread that waits for its team has not been robbed of its time.
+    const bool alone = done.blueprint.group(task.group).team == 1;
+    if (alone && !times.operators.empty() && times.operators.front().cpu.count() == 0 &&
+        Seconds(times.cpu).count() < least_own * seconds_between(times.start, times.end))
+      continue;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const OperatorTime& timed = times.operators[i];
+      note(pieces[i], timed.start, timed.end, alone ? timed.cpu : Seconds{});
+    }
   }
   return all;
 }

@@ -21,7 +21,8 @@ using TimesSink = std::function<void(const ListTimes&)>;
 
 // One for each operator and action that was timed, with the workers that were busy meanwhile; of a
 // GPU's tasks, which are one piece, for each task. Work that saw other workers come and go is left
-// out: it was neither alone nor in company. `names` must be of the list's blueprint and pass.
+// out: it was neither alone nor in company; so is work that someone else's process interrupted.
+// `names` must be of the list's blueprint and pass.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
 
 // What the runtime took beside the work: submitting, the gap between two tasks of a worker, waking.

@@ -1,6 +1,7 @@
 #include "exec/recording.h"
 
 #include <starpu.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -60,6 +61,12 @@ trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds thread_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
     : recorder_(std::move(recorder)), blueprint_(blueprint) {
@@ -124,7 +131,7 @@ bool Recording::begin(Submission& submission, const TaskList& list) {
   submission.recorded = true;
   submission.times.resize(list.tasks.size());
   if (recorder_->options().operators)
-    for (TaskTimes& times : submission.times) times.with_operators = true;
+    for (TaskTimes& times : submission.times) times.depth = std::max(times.depth, Depth::operators);
   return true;
 }
 
@@ -171,9 +178,11 @@ void Recording::take_operators(const TaskTimes& times, const trace::Task& task,
                                trace::Piece& piece) {
   for (const OperatorTime& each : times.operators) {
     const std::string phase(phase_name(each.phase));
+    const std::string work = each.phase == Phase::forward || each.phase == Phase::backward
+                                 ? work_names[static_cast<std::size_t>(each.work)]
+                                 : phase;
     const std::int32_t kind = recorder_->number_of(
-        each.node ? trace::OperatorKind{each.node->name, std::string(each.node->op->name),
-                                        work_names[static_cast<std::size_t>(each.work)]}
+        each.node ? trace::OperatorKind{each.node->name, std::string(each.node->op->name), work}
                   : trace::OperatorKind{phase, phase, phase});
     piece.operators.push_back({task.id, kind, task.worker, recorder_->time(each.start),
                                std::max(recorder_->time(each.start), recorder_->time(each.end))});

@@ -21,33 +21,49 @@ struct OperatorTime {
   Phase phase = Phase::forward;
   Work work = Work::forward;
   TraceClock::time_point start, end;
+  std::chrono::nanoseconds cpu{0};  // of the thread, if it is large
 };
+
+// What is timed inside a task. With operators comes how long the thread really ran: on a machine
+// that others use too, the rest is theirs. Asking is a system call, which also slows down what
+// follows, so it is asked once for the task, and for each operator only if that is large.
+enum class Depth { task, operators, large_operators };
 
 struct TaskTimes {
   TraceClock::time_point submit, start, end;
   std::chrono::nanoseconds acquire{0};
-  int worker = -1;          // StarPU's number
+  std::chrono::nanoseconds cpu{0};  // of the thread, if operators are timed
+  int worker = -1;                  // StarPU's number
   double predicted_us = 0;  // what StarPU's scheduler reckoned with; 0 or NaN if it did not care
-  bool with_operators = false;
+  Depth depth = Depth::task;
   std::vector<OperatorTime> operators;
 };
+
+// How long the calling thread has run on a processor.
+std::chrono::nanoseconds thread_time();
 
 // Times one operator or action for as long as it lives; does nothing without a place to write.
 class OperatorTimer {
  public:
   OperatorTimer(TaskTimes* times, Phase phase, const Node* node = nullptr,
                 Work work = Work::forward)
-      : times_(times && times->with_operators ? times : nullptr) {
-    if (times_) times_->operators.push_back({node, phase, work, TraceClock::now(), {}});
+      : times_(times && times->depth != Depth::task ? times : nullptr) {
+    if (!times_) return;
+    if (times_->depth == Depth::large_operators) cpu_ = thread_time();
+    times_->operators.push_back({node, phase, work, TraceClock::now(), {}});
   }
   ~OperatorTimer() {
-    if (times_) times_->operators.back().end = TraceClock::now();
+    if (!times_) return;
+    OperatorTime& mine = times_->operators.back();
+    mine.end = TraceClock::now();
+    if (times_->depth == Depth::large_operators) mine.cpu = thread_time() - cpu_;
   }
   OperatorTimer(const OperatorTimer&) = delete;
   OperatorTimer& operator=(const OperatorTimer&) = delete;
 
  private:
   TaskTimes* times_;
+  std::chrono::nanoseconds cpu_{0};
 };
 
 struct Submission;

@@ -41,7 +41,7 @@ PerfModel perf_model_named(std::string_view name) {
     if (perf_model_names[i] == name) return static_cast<PerfModel>(i);
   throw InputError("perf model '" + std::string(name) + "' is unknown" +
                    did_you_mean(name, {"fitted", "history", "regression"}) +
-                   ": use assumed, history or regression");
+                   ": use fitted, history or regression");
 }
 
 std::string_view placement_name(Placement placement) {

@@ -35,7 +35,7 @@ Fit::Fit(std::span<const Point> points) {
     halves.push_back(session.held_out);
     auto curve = std::ranges::find(curves_, point.busy, &Curve::busy);
     if (curve == curves_.end()) {
-      curves_.push_back({point.busy, {}});
+      curves_.push_back({.busy = point.busy, .knots = {}});
       curve = curves_.end() - 1;
     }
     curve->knots.push_back({point.size, session.seconds, session.error});
@@ -61,6 +61,7 @@ Fit::Fit(std::span<const Point> points) {
       }
       for (std::size_t k = first; k <= i; ++k) knots[k].seconds = sum / count;
     }
+    curves_[c].held_out = held_out_;
     if (curves_[c].reach() > curves_[widest_].reach()) widest_ = c;
   }
 }
@@ -87,8 +88,9 @@ Fit::Knot Fit::Curve::at(double size) const {
   if (!below && !above) {
     const Knot& before = *(after - 1);
     const double share = (size - before.size) / (near.size - before.size);
+    // What the curve does between its points is as sure as points that were left out.
     return {size, before.seconds + share * (near.seconds - before.seconds),
-            std::max(before.error, near.error)};
+            std::hypot(std::max(before.error, near.error), held_out)};
   }
   // The line through the last two goes on, within reason: the cost of a sample may change, but
   // neither vanish nor explode, and less work takes no longer.
@@ -133,9 +135,7 @@ Estimate Fit::at(double size, double busy) const {
     found = {size, fast.seconds + share * (slow.seconds - fast.seconds),
              std::max(fast.error, slow.error)};
   }
-  // What the curve does between its points is as sure as points that were left out.
-  const double error = std::hypot(found.error, held_out_);
-  return {found.seconds, found.seconds / (1 + error), found.seconds * (1 + error)};
+  return {found.seconds, found.seconds / (1 + found.error), found.seconds * (1 + found.error)};
 }
 
 }  // namespace regatta

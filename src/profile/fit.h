@@ -44,6 +44,7 @@ class Fit {
   struct Curve {
     int busy = 1;
     std::vector<Knot> knots;  // by size
+    double held_out = 0;      // of the whole fit
 
     // Beyond its ends too, with an error that grows.
     Knot at(double size) const;

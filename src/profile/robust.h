@@ -17,8 +17,8 @@ struct Typical {
   double error() const;
 };
 
-// `values` in the order they were taken. Up to half of them may be disturbed, in a row or one by
-// one: a neighbour that computes, a machine that sleeps, and first runs only ever add time.
+// `values` in the order they were taken. More than half of them may be disturbed, in a row or one
+// by one: by a neighbour that computes, a machine that sleeps, or data that come from afar.
 Typical typical(std::span<const double> values);
 
 double median(std::vector<double> values);  // 0 of none

@@ -87,7 +87,11 @@ std::string update_signature(const WorkPlace& place, const OptimizerSettings& op
   return text;
 }
 
-std::string pack_signature(const WorkPlace& place) { return text_of(place) + "pack"; }
+std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace& place) {
+  std::string text = text_of(place) + std::string(node.op->name);
+  for (const ParameterId id : node.parameters) text += " " + graph.parameter(id).shape.text();
+  return text + text_of(node.attributes) + " | pack";
+}
 
 const std::vector<RuntimeCost>& runtime_costs() {
   static const std::vector<RuntimeCost> all{{"runtime task", &RuntimeCosts::task},

@@ -34,7 +34,8 @@ std::string reduce_signature(const WorkPlace& place);                  // bytes 
 std::string measure_signature(const WorkPlace& place);                 // bytes
 std::string clip_signature(const WorkPlace& place);                    // buckets
 std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer);  // bytes
-std::string pack_signature(const WorkPlace& place);  // bytes as packed
+// Once, for all parameters of a node.
+std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace& place);
 
 // The runtime's own: each of size 1 and with one worker busy.
 struct RuntimeCost {

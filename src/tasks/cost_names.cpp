@@ -86,14 +86,24 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
     case Phase::update:
       return {kept(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
     case Phase::pack:
-      return {kept(pack_signature(place(action.group)), 2),
-              static_cast<double>(
-                  blueprint_.buckets[action.bucket.value].packed_bytes[action.group.value])};
     case Phase::forward:
     case Phase::backward:
       break;
   }
   return {};
+}
+
+std::vector<CostPiece> CostNames::packs(const Action& action) const {
+  std::vector<CostPiece> all;
+  for (const NodeId id : blueprint_.buckets[action.bucket.value].nodes) {
+    const std::size_t room = blueprint_.packed_room[action.group.value][id.value];
+    if (room == 0) continue;
+    all.push_back(
+        {kept(pack_signature(blueprint_.graph, blueprint_.graph.node(id), place(action.group)),
+              2 * static_cast<double>(room)),
+         1});
+  }
+  return all;
 }
 
 bool CostNames::one_piece(const Task& task) const {
@@ -123,6 +133,7 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
 }
 
 std::vector<CostPiece> CostNames::pieces(const Action& action, std::int64_t samples) const {
+  if (action.phase == Phase::pack) return packs(action);
   if (action.phase != Phase::forward && action.phase != Phase::backward)
     return {bookkeeping(action, samples)};
   const SegmentPlace& segment = blueprint_.segments[action.segment.value];

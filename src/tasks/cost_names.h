@@ -31,7 +31,8 @@ class CostNames {
   CostNames(const Blueprint& blueprint, const std::string& data, Pass pass);
 
   // In the order in which they are carried out, one for each timing that the executor can take:
-  // the instructions of a part, or the action as a whole. `samples`: those of the action's chunk.
+  // the instructions of a part, the nodes of a packing, or the action as a whole. `samples`: those
+  // of the action's chunk.
   std::vector<CostPiece> pieces(const Action& action, std::int64_t samples) const;
 
   // A GPU carries a task out as one graph: it has no pieces to be timed, and is learned whole.
@@ -44,6 +45,7 @@ class CostNames {
 
  private:
   const CostName* instruction(const Instruction& step, GroupId group) const;
+  std::vector<CostPiece> packs(const Action& action) const;
   CostPiece bookkeeping(const Action& action, std::int64_t samples) const;
   const CostName* kept(std::string signature, double bytes, double flops = 0) const;
 

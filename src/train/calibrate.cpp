@@ -50,17 +50,7 @@ class Cell {
 
   // Until all sizes are known well enough or time is up.
   std::vector<Observation> measure(Clock::time_point until) {
-    const Clock::time_point begin = Clock::now();
-    // What a first run costs, and whether a larger size can be afforded, shows as sizes grow: of a
-    // large network small chunks tell enough.
-    const Clock::time_point enough = begin + (until - begin) / 3;
-    std::vector<std::int64_t> sizes;
-    for (const std::int64_t size : sizes_to_try()) {
-      if (!sizes.empty() && Clock::now() > enough) break;
-      // A GPU captures its graph in the second run.
-      for (int i = 0; i < (gpu_ ? 3 : 1); ++i) step(size);
-      sizes.push_back(size);
-    }
+    const std::vector<std::int64_t> sizes = warm_up(until);
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
@@ -81,31 +71,108 @@ class Cell {
   }
 
   // Of the runtime, from a plan of many tasks.
-  std::vector<Observation> measure_runtime(int steps) {
-    step(largest_);
+  std::vector<Observation> measure_runtime(Clock::time_point until) {
+    steps(largest_, 1);
     std::vector<Observation> all;
     executor_.watch(
         [&](const ListTimes& done) {
           const std::vector<Observation> seen = runtime_observations_of(done);
           all.insert(all.end(), seen.begin(), seen.end());
         },
-        false);
-    for (int i = 0; i < steps; ++i) step(largest_);
-    executor_.watch({}, false);
+        Depth::task);
+    for (int i = 0; i < most_rounds && (i < fewest_rounds || Clock::now() < until); ++i)
+      steps(largest_, 1);
+    executor_.watch_no_more();
     return all;
   }
 
  private:
-  // Powers of two, and what the batch is usually cut into.
-  std::vector<std::int64_t> sizes_to_try() const {
-    std::set<std::int64_t> sizes{largest_};
-    for (std::int64_t size = 1; size < largest_; size *= 2) sizes.insert(size);
-    sizes.insert(std::max<std::int64_t>(1, largest_ / 2));
-    return {sizes.begin(), sizes.end()};
+  // Runs the first step of each size, the ends first, and tells those there was time for.
+  std::vector<std::int64_t> warm_up(Clock::time_point until) {
+    const Clock::time_point enough = Clock::now() + (until - Clock::now()) / 2;
+    first_runs(1);
+    duration_[1] = shortest_step(1);
+    std::vector<std::int64_t> sizes{1};
+    for (const std::int64_t size : sizes_up_to(affordable(until))) {
+      if (sizes.size() > 1 && Clock::now() > enough) break;
+      if (!duration_.contains(size)) {
+        first_runs(size);
+        duration_[size] = shortest_step(size);
+      }
+      sizes.push_back(size);
+    }
+    return sizes;
   }
 
-  // One step with so many live samples in each chunk.
-  void step(std::int64_t size) {
+  // Of a large network small chunks tell enough: the largest must leave time for a few rounds.
+  std::int64_t affordable(Clock::time_point until) {
+    constexpr std::int64_t probe = 4;
+    if (largest_ <= probe) return largest_;
+    first_runs(probe);
+    duration_[probe] = shortest_step(probe);
+    const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
+    std::int64_t largest = largest_;
+    while (largest > probe &&
+           4.0 * (duration_[1] + each * static_cast<double>(largest)) > until - Clock::now())
+      largest /= 2;
+    return std::max(largest, probe);
+  }
+
+  // Until every worker has made its kernels for the size. A GPU captures its graph in the second
+  // run.
+  void first_runs(std::int64_t size) {
+    if (gpu_) {
+      steps(size, 3);
+      return;
+    }
+    std::set<int> workers;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          for (std::size_t t = 0; t < done.times.size(); ++t)
+            if (done.list.tasks[t].flops > 0) workers.insert(done.times[t].worker);
+        },
+        Depth::task);
+    const auto all = static_cast<std::size_t>(chunks_);
+    for (int i = 0; i < 8 && workers.size() < all; ++i) steps(size, 1);
+    executor_.watch_no_more();
+  }
+
+  // At best: a step that was interrupted says nothing of how many there is time for.
+  Seconds shortest_step(std::int64_t size) {
+    Seconds shortest{1e9};
+    for (int i = 0; i < 3; ++i) {
+      const Clock::time_point begin = Clock::now();
+      steps(size, 1);
+      shortest = std::min(shortest, Seconds(Clock::now() - begin));
+      if (shortest > Seconds(0.01)) break;
+    }
+    return shortest;
+  }
+
+  // The largest and those that halve the way to it: powers of two, and what it is usually cut into.
+  static std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
+    std::vector<std::int64_t> sizes;
+    const auto add = [&](std::int64_t size) {
+      if (size > 1 && std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+    };
+    add(largest);
+    add(largest / 2);
+    for (std::int64_t size = 2; size < largest; size *= 2) add(size);
+    return sizes;
+  }
+
+  // Steps with so many live samples in each chunk, in a row, as training has them.
+  void steps(std::int64_t size, int count) {
+    Ticket flying;
+    for (int i = 0; i < count; ++i) {
+      const Ticket next = executor_.submit(Job::train, input(size));
+      if (flying) executor_.wait(flying);
+      flying = next;
+    }
+    executor_.wait(flying);
+  }
+
+  StepInput input(std::int64_t size) const {
     StepInput input;
     const std::int64_t samples = std::min(size * chunks_, recipe_.batch);
     if (data_) {
@@ -117,7 +184,7 @@ class Cell {
       };
     }
     input.learning_rate = 0;  // however long it is measured, nothing runs away
-    executor_.wait(executor_.submit(Job::train, std::move(input)));
+    return input;
   }
 
   void fill(std::int64_t first, std::int64_t count, std::byte* to, Target* targets) const {
@@ -137,17 +204,34 @@ class Cell {
   }
 
   std::vector<Observation> observe(std::int64_t size) {
-    std::vector<Observation> seen;
+    // Steps that are short are taken many in a row: between rows caches get cold, which the first
+    // of them pays for.
+    const Seconds& last = duration_[size];
+    const int count = static_cast<int>(std::clamp(0.01 / last.count(), 1.0, 12.0));
+    std::vector<std::vector<TaskTimes>> taken;
+    std::vector<ChunkSpan> spans;
+    const Blueprint* blueprint = nullptr;
+    const TaskList* list = nullptr;
+    const Depth depth = last.count() / static_cast<double>(executor_.graph().nodes().size()) > 2e-4
+                            ? Depth::large_operators
+                            : Depth::operators;
     executor_.watch(
         [&](const ListTimes& done) {
-          if (!names_) names_.emplace(done.blueprint, recipe_.data, Pass::train);
-          seen = observations_of(done, *names_);
+          blueprint = &done.blueprint;
+          list = &done.list;
+          spans.assign(done.spans.begin(), done.spans.end());
+          taken.emplace_back(done.times.begin(), done.times.end());
         },
-        true);
-    step(size);
-    executor_.watch({}, false);
-    if (!data_)
-      std::erase_if(seen, [](const auto& each) { return each.signature.starts_with("load "); });
+        depth);
+    const Clock::time_point begin = Clock::now();
+    steps(size, count);
+    duration_[size] = std::min(last, Seconds(Clock::now() - begin) / count);
+    executor_.watch_no_more();
+    if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
+    std::vector<Observation> seen;
+    for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i)
+      for (Observation& each : observations_of({*blueprint, *list, spans, taken[i]}, *names_))
+        if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     return seen;
   }
 
@@ -171,6 +255,7 @@ class Cell {
   const CalibrationOptions& options_;
   Executor executor_;
   std::optional<CostNames> names_;
+  std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, largest_ = 0;
 };
@@ -192,7 +277,7 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   plan.chunks = {options.workers};
   plan.segments = "op";
   Cell cell(graph, recipe, nullptr, options, plan);
-  return cell.measure_runtime(60);
+  return cell.measure_runtime(Clock::now() + std::chrono::milliseconds(200));
 }
 
 }  // namespace
@@ -234,11 +319,12 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   }
   const bool gpu = uses(DeviceKind::cuda);
   std::size_t left = kinds.size() + (gpu ? 1 : 0);
+  // What one of them leaves of its share goes to the others; each has some, however slow the start.
+  const Seconds least = options.budget / static_cast<double>(2 * left);
   const auto deadline = [&] {
-    const auto spent = Clock::now() - begin;
-    const auto rest = std::max(std::chrono::duration_cast<Clock::duration>(options.budget) - spent,
-                               Clock::duration{0});
-    return Clock::now() + rest / static_cast<std::int64_t>(left--);
+    const Seconds rest = options.budget - (Clock::now() - begin);
+    const Seconds share = std::max(rest / static_cast<double>(left--), least);
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(share);
   };
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;

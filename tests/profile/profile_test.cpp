@@ -34,6 +34,10 @@ TEST(Profile, ABusyNeighbourForAThirdOfTheTimeDoesNotMoveIt) {
   EXPECT_LT(worst_error(learned({.neighbour = 0.35}, 25)), 0.04);
 }
 
+TEST(Profile, ABusyNeighbourForMoreThanHalfOfTheTimeDoesNotMoveIt) {
+  EXPECT_LT(worst_error(learned({.neighbour = 0.55}, 40)), 0.04);
+}
+
 TEST(Profile, ASleepingLaptopDoesNotMoveIt) {
   EXPECT_LT(worst_error(learned({.sleeps = true})), 0.02);
 }
