@@ -5,7 +5,7 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "Fuzzers need clang (Debian: clang-16 libclang-rt-16-dev); run scripts/fuzz")
 endif()
 
-foreach(room IN ITEMS base graph ops models plan data trace)
+foreach(room IN ITEMS base graph ops models platform profile plan data trace)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/${room}/*.cpp)
   list(APPEND fuzzed_sources ${sources})
 endforeach()

@@ -22,6 +22,7 @@
 #include "ops/builder.h"
 #include "plan/make_plan.h"
 #include "plan/plan_file.h"
+#include "profile/store.h"
 #include "trace/sqlite.h"
 #include "trace/store.h"
 #include "trace/writers.h"
@@ -223,6 +224,17 @@ void profile_seeds(const fs::path& folder) {
           " shortName); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 7, 1, 5);");
 }
 
+void costs_seeds(const fs::path& folder) {
+  Profile profile;
+  std::vector<Observation> session;
+  for (int i = 0; i < 24; ++i)
+    session.push_back({i % 2 ? "work" : "runtime task", 1.0 + i % 3, 1 + i % 4 / 2, 1e-3});
+  profile.learn(session);
+  write_file(
+      folder / "profile.json",
+      to_json(profile, {.cpu = "cpu", .gpus = {"gpu"}, .libraries = {{"starpu", "1"}}}).dump());
+}
+
 }  // namespace
 }  // namespace regatta
 
@@ -244,5 +256,6 @@ int main(int count, char** arguments) {
   profile_seeds(folder_in(root, "profile"));
   network_seeds(folder_in(root, "network_json"), folder_in(root, "onnx"));
   run_json_seeds(folder_in(root, "run_json"), folder_in(root, "plan"));
+  costs_seeds(folder_in(root, "costs"));
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <thread>
 #include <tuple>
 
 #include "base/random.h"
@@ -78,15 +79,35 @@ class Cell {
         [&](const ListTimes& done) {
           const std::vector<Observation> seen = runtime_observations_of(done);
           all.insert(all.end(), seen.begin(), seen.end());
+          tasks_ = done.list.tasks.size();
+          buffers_ = 0;
+          for (const Task& task : done.list.tasks) buffers_ += task.accesses.size();
         },
         Depth::task);
     for (int i = 0; i < most_rounds && (i < fewest_rounds || Clock::now() < until); ++i)
       steps(largest_, 1);
     executor_.watch_no_more();
+    Profile so_far;
+    so_far.learn(all);
+    for (int i = 0; i < 12; ++i)
+      all.push_back({"runtime step", 1, 1, std::max(1e-7, seconds_of_a_list(so_far.runtime()))});
     return all;
   }
 
  private:
+  // Of the submitting thread, for a list, besides its tasks.
+  double seconds_of_a_list(const RuntimeCosts& costs) {
+    const Clock::time_point begin = Clock::now();
+    const Ticket ticket = executor_.submit(Job::train, input(largest_));
+    const Clock::time_point submitted = Clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it is done by then
+    const Clock::time_point finished = Clock::now();
+    executor_.wait(ticket);
+    const Seconds spent = (submitted - begin) + (Clock::now() - finished);
+    return spent.count() - static_cast<double>(tasks_) * costs.submission -
+           static_cast<double>(buffers_) * costs.dependency;
+  }
+
   // Runs the first step of each size, the ends first, and tells those there was time for.
   std::vector<std::int64_t> warm_up(Clock::time_point until) {
     const Clock::time_point enough = Clock::now() + (until - Clock::now()) / 2;
@@ -207,7 +228,8 @@ class Cell {
     // Steps that are short are taken many in a row: between rows caches get cold, which the first
     // of them pays for.
     const Seconds& last = duration_[size];
-    const int count = static_cast<int>(std::clamp(0.01 / last.count(), 1.0, 12.0));
+    // On a GPU tasks queue up, and would count the wait of each other.
+    const int count = gpu_ ? 1 : static_cast<int>(std::clamp(0.01 / last.count(), 1.0, 12.0));
     std::vector<std::vector<TaskTimes>> taken;
     std::vector<ChunkSpan> spans;
     const Blueprint* blueprint = nullptr;
@@ -258,6 +280,7 @@ class Cell {
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, largest_ = 0;
+  std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
 };
 
 bool meets(const Graph& graph) {
@@ -277,7 +300,17 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   plan.chunks = {options.workers};
   plan.segments = "op";
   Cell cell(graph, recipe, nullptr, options, plan);
-  return cell.measure_runtime(Clock::now() + std::chrono::milliseconds(200));
+  std::vector<Observation> all =
+      cell.measure_runtime(Clock::now() + std::chrono::milliseconds(200));
+  // More than any cache holds.
+  std::vector<char> from(std::size_t{32} << 20, 1), to(from.size());
+  for (int i = 0; i < 5; ++i) {
+    const Clock::time_point begin = Clock::now();
+    std::memcpy(to.data(), from.data(), from.size());
+    all.push_back({"runtime byte", 1, 1,
+                   Seconds(Clock::now() - begin).count() / static_cast<double>(from.size())});
+  }
+  return all;
 }
 
 }  // namespace

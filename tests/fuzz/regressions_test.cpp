@@ -22,6 +22,7 @@
 #include "models/network_json.h"
 #include "models/onnx.h"
 #include "plan/plan_file.h"
+#include "profile/store.h"
 #include "trace/import.h"
 #include "train/job.h"
 
@@ -39,6 +40,7 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        CifarRecords records;
        parse_cifar(std::as_bytes(std::span(bytes)), cifar10_form(), file, records);
      }},
+    {"costs", [](const fs::path& file) { profile_from_json(read_json(file)); }},
     {"idx", [](const fs::path& file) { read_idx(file); }},
     {"image",
      [](const fs::path& file) {

@@ -1,0 +1,43 @@
+// Training refines the profile for free: a few steps after warm-up are timed, and are a session of
+// the profile's when the run has ended well.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/executor.h"
+#include "plan/recipe.h"
+#include "profile/store.h"
+#include "tasks/cost_names.h"
+#include "train/loop.h"
+
+namespace regatta {
+
+class Refinement {
+ public:
+  // Of GPUs nothing is learned: their tasks overlap. The executor must stay until store().
+  Refinement(Executor& executor, const Recipe& recipe);
+  ~Refinement();
+  Refinement(const Refinement&) = delete;
+  Refinement& operator=(const Refinement&) = delete;
+
+  void on_step(const StepRecord& record);
+
+  // Adds what was seen to the profile, if the run was long enough to make up for it. What goes
+  // wrong is no reason for a run to fail: it is told in one line, else nothing is.
+  std::string store(const ProfileStore& store);
+
+ private:
+  static constexpr int warm_up_steps = 10, timed_steps = 5;
+  static constexpr Seconds shortest_run{5};  // storing takes some milliseconds
+
+  Executor& executor_;
+  std::string data_;
+  bool wanted_ = true;
+  int steps_ = 0, timed_ = 0;
+  Seconds time_{0};
+  std::unique_ptr<CostNames> names_;
+  std::vector<Observation> seen_;
+};
+
+}  // namespace regatta

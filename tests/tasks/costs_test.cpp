@@ -1,0 +1,135 @@
+#include "tasks/costs.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "models/models.h"
+#include "support/executor_run.h"
+
+namespace regatta {
+namespace {
+
+const std::string data = "synth:1x28x28/10@64";
+
+Blueprint blueprint_of(const Graph& graph, std::int64_t batch, PlanOptions options) {
+  return make_blueprint(graph, plan_for(graph, batch, std::move(options)), {}, true);
+}
+
+// As if every piece had been timed at `size` samples, or at its own size: `each` a unit.
+std::shared_ptr<const Profile> profile_of(const Blueprint& blueprint, double each) {
+  std::vector<Observation> session;
+  const CostNames names(blueprint, data, Pass::train);
+  for (const Task& task : lower(blueprint, Job::train).tasks)
+    for (const Action& action : task.actions)
+      for (const CostPiece& piece :
+           names.pieces(action, blueprint.chunks[action.chunk.value].capacity))
+        for (int i = 0; i < 4; ++i)
+          session.push_back({piece.name->signature, piece.size, 1, each * piece.size});
+  auto profile = std::make_shared<Profile>();
+  profile->learn(session);
+  return profile;
+}
+
+TEST(ProfileCosts, ATaskCostsWhatItsPiecesCost) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Blueprint blueprint =
+      blueprint_of(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
+  const ProfileCosts costs(blueprint, profile_of(blueprint, 1e-6), data);
+  const CostNames names(blueprint, data, Pass::train);
+  for (const Task& task : lower(blueprint, Job::train).tasks) {
+    double expected = 0;
+    for (const Action& action : task.actions)
+      for (const CostPiece& piece : names.pieces(action, 32)) expected += 1e-6 * piece.size;
+    EXPECT_NEAR(costs.of(task, 1).seconds, expected, 1e-3 * expected);
+  }
+}
+
+TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const Blueprint one = blueprint_of(
+      graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .segments = "step"});
+  const auto profile = profile_of(one, 1e-6);
+  const Blueprint other = blueprint_of(
+      graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .segments = "op"});
+  const ProfileCosts costs(other, profile, data);
+  EXPECT_GT(costs.known_share(lower(other, Job::train), 1), 0.95);
+}
+
+TEST(ProfileCosts, WhatWasNeverMeasuredIsGuessedAndNotCalledKnown) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Blueprint blueprint = blueprint_of(graph, 64, {.workers = 1});
+  const ProfileCosts costs(blueprint, nullptr, data);
+  const TaskList list = lower(blueprint, Job::train);
+  EXPECT_EQ(costs.known_share(list, 1), 0);
+  const Estimate cost = costs.of(list.tasks.front(), 1);
+  EXPECT_GT(cost.seconds, 1e-5);
+  EXPECT_GT(cost.high / cost.low, 4);
+}
+
+TEST(ProfileCosts, SizesFarFromThoseMeasuredAreNotCalledKnown) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const auto profile = profile_of(blueprint_of(graph, 4, {.workers = 1}), 1e-6);
+  const Blueprint large = blueprint_of(graph, 512, {.workers = 1});
+  EXPECT_LT(ProfileCosts(large, profile, data).known_share(lower(large, Job::train), 1), 0.5);
+}
+
+TEST(ProfileCosts, LayersOfOneShapeShareANameAndOthersDoNot) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const Blueprint blueprint = blueprint_of(graph, 8, {.workers = 1});
+  const GradientFlow flow(graph);
+  const auto name = [&](const char* node_name, Work work) {
+    for (const Node& node : graph.nodes())
+      if (node.name == node_name)
+        return signature_of(graph, flow, {node.id, work}, Pass::train, WorkPlace{});
+    return std::string("no such node");
+  };
+  EXPECT_EQ(name("layer1.0.conv1", Work::forward), name("layer1.1.conv1", Work::forward));
+  EXPECT_NE(name("layer1.0.conv1", Work::forward), name("layer2.0.conv1", Work::forward));
+  EXPECT_NE(name("layer1.0.conv1", Work::forward), name("layer1.0.conv1", Work::backward));
+  EXPECT_NE(name("layer1.0.bn1", Work::statistics), name("layer1.0.bn1", Work::forward));
+}
+
+TEST(ProfileCosts, APlaceIsPartOfAName) {
+  const Graph graph = fuse(build_model("tiny"));
+  const GradientFlow flow(graph);
+  const Instruction step{graph.logits(), Work::forward};
+  const std::string here = signature_of(graph, flow, step, Pass::train, {});
+  EXPECT_NE(here, signature_of(graph, flow, step, Pass::evaluate, {}));
+  EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.layout = Layout::blocked8}));
+  EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.team = 2}));
+  EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.device = "cuda"}));
+}
+
+TEST(ProfileCosts, AGpusTaskIsOnePiece) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const Blueprint blueprint =
+      blueprint_of(graph, 12, {.workers = 3, .devices = {DeviceKind::cuda}});
+  const CostNames names(blueprint, data, Pass::train);
+  const TaskList list = lower(blueprint, Job::train);
+  ASSERT_TRUE(names.one_piece(list.tasks[1]));
+  EXPECT_FALSE(names.one_piece(list.tasks[0]));
+  Profile profile;
+  profile.learn(
+      std::vector<Observation>(4, {names.whole(list.tasks[1], 12).name->signature, 12, 1, 0.25}));
+  const ProfileCosts costs(blueprint, std::make_shared<Profile>(profile), data);
+  EXPECT_DOUBLE_EQ(costs.of(list.tasks[1], 1).seconds, 0.25);
+}
+
+TEST(ProfileCosts, AnsweringForAWholeListIsQuick) {
+  const Graph graph = fuse(build_model("resnet50", {.input = Shape{3, 64, 64}}));
+  const Blueprint blueprint = blueprint_of(
+      graph, 64, {.workers = 4, .chunks = std::vector<std::int64_t>{16}, .segments = "op"});
+  const TaskList list = lower(blueprint, Job::train);
+  const auto profile = profile_of(blueprint, 1e-6);
+  const auto begin = std::chrono::steady_clock::now();
+  const ProfileCosts costs(blueprint, profile, data);
+  double total = 0;
+  for (const Task& task : list.tasks) total += costs.of(task, 4).seconds;
+  EXPECT_GT(total, 0);
+  // Some milliseconds; ten times that on a loaded machine.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
+}
+
+}  // namespace
+}  // namespace regatta
