@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "train/calibrate.h"
 #include "train/checkpoint.h"
+#include "train/refine.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -31,6 +33,7 @@ struct TrainFlags {
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
       scheduler, checkpoint_every;
   std::optional<int> keep;
+  bool no_refine = false;
   TraceFlags trace;
 };
 
@@ -119,11 +122,14 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
                  "(default: STARPU_SCHED, or regatta)")
       ->type_name("NAME");
-  app.add_option("--perf-model", flags.perf_model,
-                 "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
-                 "or learned by StarPU: history, regression")
+  app.add_option(
+         "--perf-model", flags.perf_model,
+         "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
+         "or learned by StarPU: history, regression")
       ->type_name("KIND")
       ->capture_default_str();
+  app.add_flag("--no-refine", flags.no_refine,
+               "leave this machine's profile of costs as it is: a few timed steps refine it");
   app.add_flag("--deterministic", job.plan.deterministic,
                "the same bits for any number of workers and any scheduler");
   app.add_option("--save-gradients", flags.save_gradients, "write the first step's gradients")
@@ -174,11 +180,12 @@ class StopOnSignals {
 // Shows progress and gathers what --json reports; the run folder hears everything too.
 class Console : public TrainObserver {
  public:
-  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, const TrainJob& job,
-          const TrainGoal& goal)
+  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, Refinement* refinement,
+          const TrainJob& job, const TrainGoal& goal)
       : folder_(folder),
         tracing_(tracing),
         meter_(meter),
+        refinement_(refinement),
         batch_(job.recipe.samples_per_step()),
         images_(job.data->info().count),
         per_epoch_(steps_per_epoch(job.recipe, *job.data)),
@@ -190,6 +197,7 @@ class Console : public TrainObserver {
     meter_.on_step();
     folder_.on_step(record);
     tracing_.on_step(record);
+    if (refinement_) refinement_->on_step(record);
     steps_.push_back(record);
     reported_ = false;
     const double now = static_cast<double>(record.samples) / record.duration.count();
@@ -248,6 +256,7 @@ class Console : public TrainObserver {
   RunFolder& folder_;
   Tracing& tracing_;
   LoadMeter& meter_;
+  Refinement* refinement_;  // null: none
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
   bool averaged_;
@@ -335,7 +344,7 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps",  "--json",
                                       "--workers",          "--scheduler", "--data",   "--test",
                                       "--checkpoint-every", "--keep",      "--strict", "--trace",
-                                      "--trace-steps"};
+                                      "--trace-steps",      "--no-refine"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
@@ -430,12 +439,19 @@ int run_train(std::span<const char* const> arguments) {
   if (fresh) fresh->keep();
 
   LoadMeter meter(executor);
-  Console console(run, tracing, meter, job, goal);
+  std::optional<Refinement> refinement;
+  // A trace has times of its own, and says which steps and how deep.
+  if (!flags.no_refine && !flags.trace.trace && !flags.trace.steps)
+    refinement.emplace(executor, job.recipe);
+  Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
   {
     const StopOnSignals watch;
     train(executor, job.recipe, job.data, job.test, goal, console);
   }
   const std::string traced = tracing.finish();
+  if (refinement && caught_signal == 0)
+    if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
+      std::cerr << trouble << "\n";
   const Json result = result_of(job, executor, console, meter, folder);
   write_json_result(flags.json_file, result);
   leave_report(folder);

@@ -423,5 +423,160 @@ class Executor::Impl {
   template <void (Impl::*RUN)(const TaskRun&, void*[])>
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
+    const int worker = starpu_worker_get_id();
+    const Kernels counted(worker);
     const bool asks = run.times && run.times->depth != Depth::task;
     const std::chrono::nanoseconds cpu = asks ? thread_time() : std::chrono::nanoseconds{0};
+    if (run.times) {
+      run.times->worker = worker;
+      run.times->start = run.times->end = TraceClock::now();
+    }
+    Submission& submission = *run.submission;
+    if (submission.failed) return;
+    try {
+      if (run.executor->halted_ && trains(submission.job))
+        throw NotFinite("a step before has gone wrong");
+      (run.executor->*RUN)(run, buffers);
+    } catch (const NotFinite&) {
+      run.executor->halted_ = true;
+      submission.fail(std::current_exception());
+    } catch (...) {
+      run.submission->fail(std::current_exception());
+    }
+    if (run.times) run.times->end = TraceClock::now();
+    if (asks) run.times->cpu = thread_time() - cpu;
+  }
+
+  // --- codelets
+
+  void describe_codelets() {
+    starpu_perfmodel_init(&model_);
+    model_.type = STARPU_PER_WORKER;
+    model_.worker_cost_function = [](starpu_task* task, unsigned, unsigned) {
+      return static_cast<TaskRun*>(task->cl_arg)->predicted_us;
+    };
+    model_.symbol = "regatta";
+
+    for (starpu_codelet* codelet : {&cpu_codelet_, &cuda_codelet_}) {
+      starpu_codelet_init(codelet);
+      codelet->nbuffers = STARPU_VARIABLE_NBUFFERS;
+      codelet->model = &model_;
+      codelet->name = "regatta";
+    }
+    cpu_codelet_.where = STARPU_CPU;
+    cpu_codelet_.cpu_funcs[0] = &guarded<&Impl::run_on_cpu>;
+    cuda_codelet_.where = STARPU_CUDA;
+    cuda_codelet_.cuda_funcs[0] = &guarded<&Impl::run_on_gpu>;
+    cuda_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
+    models_.describe(cpu_codelet_, cuda_codelet_);
+    describe_reduction();
+  }
+
+  starpu_codelet* codelet_of(const Task& task, bool on_gpu) {
+    if (blueprint.plan.perf_model != PerfModel::fitted) return models_.of(task, on_gpu);
+    return on_gpu ? &cuda_codelet_ : &cpu_codelet_;
+  }
+
+  void describe_reduction() {
+    starpu_codelet_init(&zero_codelet_);
+    zero_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
+      const Recording::OwnTask noted("reduce+zero");
+      std::memset(pointer_of(buffers[0]), 0, STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
+    };
+    zero_codelet_.nbuffers = 1;
+    zero_codelet_.modes[0] = STARPU_W;
+    zero_codelet_.name = "zero";
+
+    starpu_codelet_init(&add_codelet_);
+    add_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
+      const Recording::OwnTask noted("reduce");
+      cpu::add_to(reinterpret_cast<float*>(pointer_of(buffers[0])),
+                  reinterpret_cast<const float*>(pointer_of(buffers[1])),
+                  STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
+    };
+    add_codelet_.nbuffers = 2;
+    add_codelet_.modes[0] =
+        static_cast<starpu_data_access_mode>(int(STARPU_RW) | int(STARPU_COMMUTE));
+    add_codelet_.modes[1] = STARPU_R;
+    add_codelet_.name = "add";
+  }
+
+  ExecOptions options_;
+  PerfModels models_;
+  Runtime runtime_;  // first to come, last to go of all that StarPU knows
+  starpu_perfmodel model_{};
+  starpu_codelet cpu_codelet_{}, cuda_codelet_{}, zero_codelet_{}, add_codelet_{};
+  std::vector<int> gpu_worker_;  // by group; -1: the CPU workers
+  std::unique_ptr<cpu::Backend> backend_;
+  std::vector<WorkerState> workers_;  // by StarPU worker
+  std::map<Job, Prepared> lists_;
+  std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
+  Buffers buffers_;
+  std::deque<std::shared_ptr<Submission>> recent_;
+  std::size_t steps_submitted_ = 0;
+  std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
+  std::unique_ptr<Recording> recording_;
+  TimesSink sink_;
+  Depth depth_ = Depth::task;
+  bool spare_cpu_ = runtime_.cpu_threads() < available_cpus();
+};
+
+Executor::Executor(const Graph& graph, const Plan& plan, ExecOptions options)
+    : impl_(std::make_unique<Impl>(graph, plan, std::move(options))) {}
+Executor::~Executor() = default;
+
+const Graph& Executor::graph() const { return impl_->blueprint.graph; }
+const Plan& Executor::plan() const { return impl_->blueprint.plan; }
+Dtype Executor::sample_dtype() const { return impl_->sample_dtype(); }
+std::string Executor::find_not_finite(StepInput input) {
+  return impl_->find_not_finite(std::move(input));
+}
+const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.optimizer; }
+std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
+WorkerLoad Executor::load() const {
+  const WorkerTimes::Totals totals = worker_times().totals();
+  return {std::chrono::steady_clock::now(), totals.kernels, totals.runtime,
+          impl_->counted_workers()};
+}
+std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
+std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
+
+Ticket Executor::submit(Job job, StepInput input) {
+  Ticket ticket;
+  ticket.submission_ = impl_->submit(job, std::move(input));
+  return ticket;
+}
+
+StepResult Executor::wait(const Ticket& ticket) {
+  return impl_->wait(*ticket.submission_, ticket.submission_->wait(impl_->has_spare_cpu()));
+}
+
+void Executor::record(std::shared_ptr<trace::Recorder> recorder) {
+  impl_->record(std::move(recorder));
+}
+void Executor::end_record() { impl_->end_record(); }
+void Executor::watch(std::function<void(const ListTimes&)> sink, Depth depth) {
+  impl_->watch(std::move(sink), depth);
+}
+void Executor::watch_no_more() { impl_->watch({}, Depth::task); }
+
+std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
+  return Impl::read(impl_->of_parameter(kind, id, second),
+                    impl_->blueprint.parameter_offset[id.value],
+                    graph().parameter(id).shape.elements());
+}
+void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values,
+                     std::uint32_t second) {
+  Impl::write(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
+              values, graph().parameter(id).shape.elements());
+}
+std::vector<float> Executor::state(StateId id) const {
+  return Impl::read(impl_->of_state(id), impl_->blueprint.state_offset[id.value],
+                    graph().state(id).shape.elements());
+}
+void Executor::set_state(StateId id, std::span<const float> values) {
+  Impl::write(impl_->of_state(id), impl_->blueprint.state_offset[id.value], values,
+              graph().state(id).shape.elements());
+}
+
+}  // namespace regatta

@@ -7,8 +7,8 @@
 
 namespace regatta {
 
-Refinement::Refinement(Executor& executor, const Recipe& recipe)
-    : executor_(executor), data_(recipe.data) {
+Refinement::Refinement(Executor& executor, const Recipe& recipe, Seconds shortest_run)
+    : executor_(executor), data_(recipe.data), shortest_run_(shortest_run) {
   for (const DeviceGroup* group : groups_of(executor.plan()))
     wanted_ &= group->kind == DeviceKind::cpu;
 }
@@ -36,7 +36,7 @@ void Refinement::on_step(const StepRecord& record) {
 
 std::string Refinement::store(const ProfileStore& store) try {
   executor_.watch_no_more();
-  if (timed_ >= timed_steps && time_ >= shortest_run) store.learn(seen_);
+  if (timed_ >= timed_steps && time_ >= shortest_run_) store.learn(seen_);
   return "";
 } catch (const Error& error) {
   return std::string("the profile was not refined: ") + error.what();

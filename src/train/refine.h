@@ -16,7 +16,8 @@ namespace regatta {
 class Refinement {
  public:
   // Of GPUs nothing is learned: their tasks overlap. The executor must stay until store().
-  Refinement(Executor& executor, const Recipe& recipe);
+  // Storing takes some milliseconds: shorter runs are not worth it.
+  Refinement(Executor& executor, const Recipe& recipe, Seconds shortest_run = Seconds(5));
   ~Refinement();
   Refinement(const Refinement&) = delete;
   Refinement& operator=(const Refinement&) = delete;
@@ -29,10 +30,10 @@ class Refinement {
 
  private:
   static constexpr int warm_up_steps = 10, timed_steps = 5;
-  static constexpr Seconds shortest_run{5};  // storing takes some milliseconds
 
   Executor& executor_;
   std::string data_;
+  Seconds shortest_run_;
   bool wanted_ = true;
   int steps_ = 0, timed_ = 0;
   Seconds time_{0};

@@ -1,0 +1,65 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "support/program_run.h"
+#include "support/scoped_variable.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+TEST(CalibrateCommand, MeasuresStoresAndTells) {
+  const TemporaryFolder folder;
+  const ScopedVariable profiles("REGATTA_PROFILES", (folder.path() / "profiles").string());
+  const std::string json = (folder.path() / "result.json").string();
+  const ProgramRun run = run_regatta({"calibrate", "--model", "tiny", "--batch", "4", "--workers",
+                                      "2", "--seconds", "0.3", "--json", json});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("conv forward"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("held out"), std::string::npos);
+  const Json result = read_json(json);
+  EXPECT_TRUE(std::filesystem::exists(result["profile"].get<std::string>()));
+  bool found = false;
+  for (const Json& cost : result["costs"]) {
+    for (const Json& point : cost["points"]) {
+      EXPECT_LE(point["low"], point["seconds"]);
+      EXPECT_LE(point["seconds"], point["high"]);
+    }
+    found = found || cost["signature"].get<std::string>().find("| conv ") != std::string::npos;
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {
+  const TemporaryFolder folder;
+  const ScopedVariable profiles("REGATTA_PROFILES", folder.path().string());
+  const std::vector<std::string> command{"calibrate", "--model", "tiny",      "--batch", "2",
+                                         "--workers", "1",       "--seconds", "0.1"};
+  ASSERT_EQ(run_regatta(command).code, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".json")
+      folder.file(entry.path().filename(), "{\"format\": 0}");
+  const ProgramRun again = run_regatta(command);
+  EXPECT_EQ(again.code, 0);
+  EXPECT_NE(again.err.find("is ignored"), std::string::npos) << again.err;
+  EXPECT_EQ(run_regatta(command).err.find("is ignored"), std::string::npos);
+}
+
+TEST(CalibrateCommand, MistakesAreToldInOneLine) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--model", "tinny"},
+                                                {"--model", "tiny", "--batch", "x"},
+                                                {"--model", "tiny", "--teams", "1"},
+                                                {"--model", "tiny", "--workers", "0"},
+                                                {"--model", "tiny", "--batch", "0"}}) {
+    std::vector<std::string> command{"calibrate"};
+    command.insert(command.end(), wrong.begin(), wrong.end());
+    const ProgramRun run = run_regatta(command);
+    EXPECT_EQ(run.code, 2) << wrong.back();
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  }
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,121 @@
+#include "exec/observe.h"
+
+#include <gtest/gtest.h>
+
+#include "models/models.h"
+#include "support/executor_run.h"
+
+namespace regatta {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+// Times of lenet5's step, made up task by task.
+class Observing : public testing::Test {
+ protected:
+  explicit Observing(int chunks = 2)
+      : graph(fuse(build_model("lenet5"))),
+        blueprint(make_blueprint(
+            graph, plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}}),
+            {}, true)),
+        list(lower(blueprint, Job::train)),
+        names(blueprint, "synth:1x28x28/10@64", Pass::train),
+        times(list.tasks.size()) {}
+
+  // Each of its operators takes ten microseconds, of which the thread ran `own`.
+  void run(std::size_t t, int worker, int start_us, double own = 1) {
+    TaskTimes& task = times[t];
+    task.worker = worker;
+    task.depth = Depth::operators;
+    auto now = begin + microseconds(start_us);
+    task.submit = begin;
+    task.start = now;
+    for (const Action& action : list.tasks[t].actions)
+      for (std::size_t i = 0; i < names.pieces(action, 32).size(); ++i) {
+        task.operators.push_back(
+            {nullptr, action.phase, Work::forward, now, now + microseconds(10), nanoseconds{0}});
+        now += microseconds(10);
+      }
+    task.end = now;
+    task.cpu = nanoseconds(static_cast<std::int64_t>(
+        own * static_cast<double>(nanoseconds(task.end - task.start).count())));
+  }
+  std::vector<Observation> seen() const {
+    const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+    return observations_of({blueprint, list, spans, times}, names);
+  }
+  std::size_t pieces(std::size_t t) const {
+    std::size_t count = 0;
+    for (const Action& action : list.tasks[t].actions) count += names.pieces(action, 32).size();
+    return count;
+  }
+
+  TraceClock::time_point begin = TraceClock::now();
+  Graph graph;
+  Blueprint blueprint;
+  TaskList list;
+  CostNames names;
+  std::vector<TaskTimes> times;
+};
+
+// Tasks 2 and 3 of the list are the forward and backward of the two chunks.
+TEST_F(Observing, TasksSideBySideAreInCompanyAndOthersAlone) {
+  run(2, 0, 0);
+  run(3, 1, 0);
+  std::vector<Observation> all = seen();
+  EXPECT_EQ(all.size(), pieces(2) + pieces(3));
+  for (const Observation& each : all) {
+    EXPECT_EQ(each.busy, 2);
+    EXPECT_EQ(each.size, each.signature.starts_with("cpu") ? 32 : each.size);
+    EXPECT_NEAR(each.seconds, 10e-6, 1e-9);
+  }
+  times[3] = {};
+  run(3, 1, 100000);
+  for (const Observation& each : seen()) EXPECT_EQ(each.busy, 1);
+}
+
+TEST_F(Observing, WorkThatSawItsNeighbourLeaveIsLeftOut) {
+  run(2, 0, 0);
+  // The neighbour's task begins in the middle of one operator.
+  run(3, 1, 15);
+  for (const Observation& each : seen()) EXPECT_TRUE(each.busy == 1 || each.busy == 2);
+  EXPECT_LT(seen().size(), pieces(2) + pieces(3));
+  EXPECT_GT(seen().size(), pieces(2));
+}
+
+TEST_F(Observing, ATaskThatAnotherProcessInterruptedIsLeftOut) {
+  run(2, 0, 0, 0.7);
+  EXPECT_TRUE(seen().empty());
+}
+
+TEST_F(Observing, OfALargeOperatorTheThreadsOwnTimeCounts) {
+  run(2, 0, 0, 0.5);
+  for (OperatorTime& each : times[2].operators) each.cpu = microseconds(4);
+  ASSERT_EQ(seen().size(), pieces(2));
+  for (const Observation& each : seen()) EXPECT_NEAR(each.seconds, 4e-6, 1e-9);
+}
+
+TEST_F(Observing, ATaskThatBrokeOffTeachesNothing) {
+  run(2, 0, 0);
+  times[2].operators.pop_back();
+  EXPECT_TRUE(seen().empty());
+}
+
+TEST_F(Observing, TheGapBetweenTwoTasksOfAWorkerIsTheRuntimes) {
+  // One worker: all tasks in a row, three microseconds between them.
+  int now = 0;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    run(t, 0, now);
+    now += static_cast<int>(10 * pieces(t)) + 3;
+    times[t].submit = begin - std::chrono::seconds(1) + microseconds(2 * t);
+  }
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  Profile profile;
+  for (int i = 0; i < 4; ++i)
+    profile.learn(runtime_observations_of({blueprint, list, spans, times}));
+  EXPECT_NEAR(profile.runtime().task, 3e-6, 1e-9);
+}
+
+}  // namespace
+}  // namespace regatta
