@@ -50,8 +50,10 @@ class Cell {
   }
 
   // Until all sizes are known well enough or time is up.
-  std::vector<Observation> measure(Clock::time_point until) {
-    const std::vector<std::int64_t> sizes = warm_up(until);
+  std::vector<Observation> measure(Seconds time) {
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
@@ -108,33 +110,35 @@ class Cell {
            static_cast<double>(buffers_) * costs.dependency;
   }
 
-  // Runs the first step of each size, the ends first, and tells those there was time for.
-  std::vector<std::int64_t> warm_up(Clock::time_point until) {
-    const Clock::time_point enough = Clock::now() + (until - Clock::now()) / 2;
+  // Runs the first steps of each size, the ends first, and tells those there was time for. What
+  // counts is how long steps take at best: a small network is measured whole on a busy machine too.
+  std::vector<std::int64_t> warm_up(Seconds time) {
+    const Clock::time_point begin = Clock::now();
     first_runs(1);
     duration_[1] = shortest_step(1);
     std::vector<std::int64_t> sizes{1};
-    for (const std::int64_t size : sizes_up_to(affordable(until))) {
-      if (sizes.size() > 1 && Clock::now() > enough) break;
+    Seconds at_best{0};
+    for (const std::int64_t size : sizes_up_to(affordable(time))) {
+      if (sizes.size() > 1 && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
       if (!duration_.contains(size)) {
         first_runs(size);
         duration_[size] = shortest_step(size);
       }
+      at_best += duration_[size] * fewest_rounds;
       sizes.push_back(size);
     }
     return sizes;
   }
 
   // Of a large network small chunks tell enough: the largest must leave time for a few rounds.
-  std::int64_t affordable(Clock::time_point until) {
+  std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
     if (largest_ <= probe) return largest_;
     first_runs(probe);
     duration_[probe] = shortest_step(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
-    while (largest > probe &&
-           4.0 * (duration_[1] + each * static_cast<double>(largest)) > until - Clock::now())
+    while (largest > probe && 4.0 * (duration_[1] + each * static_cast<double>(largest)) > time)
       largest /= 2;
     return std::max(largest, probe);
   }
@@ -161,11 +165,11 @@ class Cell {
   // At best: a step that was interrupted says nothing of how many there is time for.
   Seconds shortest_step(std::int64_t size) {
     Seconds shortest{1e9};
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 5; ++i) {
       const Clock::time_point begin = Clock::now();
       steps(size, 1);
       shortest = std::min(shortest, Seconds(Clock::now() - begin));
-      if (shortest > Seconds(0.01)) break;
+      if (shortest > Seconds(0.05)) break;
     }
     return shortest;
   }
@@ -354,25 +358,22 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   std::size_t left = kinds.size() + (gpu ? 1 : 0);
   // What one of them leaves of its share goes to the others; each has some, however slow the start.
   const Seconds least = options.budget / static_cast<double>(2 * left);
-  const auto deadline = [&] {
+  const auto share = [&] {
     const Seconds rest = options.budget - (Clock::now() - begin);
-    const Seconds share = std::max(rest / static_cast<double>(left--), least);
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(share);
+    return std::max(rest / static_cast<double>(left--), least);
   };
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
   for (const Kind& kind : kinds) {
     PlanOptions plan{.workers = kind.workers, .team = kind.team, .layout = options.layout};
     plan.chunks = {kind.chunks};
-    const Clock::time_point until = deadline();
-    take(Cell(graph, on_cpu, data, options, plan).measure(until));
+    take(Cell(graph, on_cpu, data, options, plan).measure(share()));
   }
   if (gpu) {
     PlanOptions plan{.workers = options.workers, .layout = options.layout};
     plan.devices = {DeviceKind::cuda};
     plan.gpu_layout = options.gpu_layout;
-    const Clock::time_point until = deadline();
-    take(Cell(graph, recipe, data, options, plan).measure(until));
+    take(Cell(graph, recipe, data, options, plan).measure(share()));
   }
   return all;
 }
