@@ -65,21 +65,6 @@ std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision) {
   return dtypes;
 }
 
-std::vector<Layout> value_layouts(const Graph& graph, Layout preferred) {
-  std::vector<Layout> layouts;
-  for (const Node& node : graph.nodes()) {
-    const auto& users = graph.users(node.id);
-    const bool planar_input =
-        node.inputs.empty() && node.shape.channels() <= 4 && channel_block(preferred) > 1 &&
-        std::ranges::all_of(users, [&](NodeId user) {
-          const Node& reader = graph.node(user);
-          return reader.op->name == "conv" && reader.attributes.integer("groups", 1) == 1;
-        });
-    layouts.push_back(node.shape.rank() != 3 || planar_input ? Layout::nchw : preferred);
-  }
-  return layouts;
-}
-
 std::int64_t input_channels(const Graph& graph, Layout preferred, Precision precision) {
   const Shape& shape = graph.node(graph.input()).shape;
   const bool padded = preferred == Layout::nhwc && precision != Precision::fp32 &&

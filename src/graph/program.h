@@ -66,7 +66,9 @@ std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision);
 
 // The layout of every node's value when a device group computes in `preferred`: plain vectors stay
 // plain, and an image of at most four channels that only convolutions read, and those without
-// groups, stays planar, because their first layer has kernels for just that.
+// groups, stays planar, because their first layer has kernels for just that. So does on a CPU what
+// a first convolution of few channels makes, as far as only relus and pooling come before it is
+// flattened: padded to whole blocks, most of it would be zeros.
 std::vector<Layout> value_layouts(const Graph& graph, Layout preferred);
 
 // Channels of the input's value as it lies in memory. Tensor cores take 16 bytes of channels at

@@ -49,10 +49,9 @@ TEST(Team, IsAsNearToFloat64AsPyTorchsFloat32) {
   for (const char* model : {"tiny", "lenet5"})
     for (const int team : {2, 4}) {
       SCOPED_TRACE(std::string(model) + ", teams of " + std::to_string(team));
-      expect_parity(model, teams_of(team, {1}));
-      expect_parity(model, teams_of(team, {3, 1, 4}));
+      expect_parity(model, teams_of(team, {3, 5}));
     }
-  expect_parity("resnet18", teams_of(2, {3, 5}));
+  expect_parity("resnet18", teams_of(2, {1}));
 }
 
 // Values large enough that a team shares every loop.

@@ -368,6 +368,9 @@ void ConvPacker::operator()(const float* weights, const float* bias, std::byte* 
   std::copy_n(bias, formats_.outputs, target);
 }
 
-std::unique_ptr<Kernel> make_conv(const Site& site) { return std::make_unique<Conv>(site); }
+std::unique_ptr<Kernel> make_conv(const Site& site) {
+  if (site.planar()) return make_thin_conv(site);
+  return std::make_unique<Conv>(site);
+}
 
 }  // namespace regatta::cpu

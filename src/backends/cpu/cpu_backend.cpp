@@ -75,7 +75,8 @@ Site Backend::site(const Node& node, std::int64_t n) const {
 }
 
 const ConvFormats* Backend::conv_formats(const Node& node) {
-  if (node.op->name != "conv") return nullptr;
+  // Planar ones read the parameters as they are.
+  if (node.op->name != "conv" || site(node, samples_).planar()) return nullptr;
   const std::lock_guard lock(mutex_);
   std::unique_ptr<ConvFormats>& formats = conv_formats_[node.id.value];
   if (!formats) formats = std::make_unique<ConvFormats>(site(node, samples_));

@@ -33,12 +33,14 @@ struct Site {
   Layout layout() const { return layouts[node.id.value]; }
   const Node& input(std::size_t i) const { return graph.node(node.inputs[i]); }
   Layout input_layout(std::size_t i) const { return layouts[node.inputs[i].value]; }
+  bool planar() const { return node.shape.rank() == 3 && channel_block(layout()) == 1; }
   std::int64_t elements() const { return padded_elements(node.shape, layout()); }  // one sample's
 };
 
 using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);
 
-// One row per operator this backend runs; each is defined in the operator's own file.
+// One row per operator this backend runs; each is defined in the operator's own file. Convolution
+// and max pooling have kernels of their own for images that stay planar.
 MakeKernel kernel_for(std::string_view op);
 
 std::unique_ptr<Kernel> make_adaptive_average_pool(const Site&);
@@ -53,6 +55,7 @@ std::unique_ptr<Kernel> make_dropout(const Site&);
 std::unique_ptr<Kernel> make_flatten(const Site&);
 std::unique_ptr<Kernel> make_gelu(const Site&);
 std::unique_ptr<Kernel> make_global_average_pool(const Site&);
+std::unique_ptr<Kernel> make_halving_pool(const Site&);
 std::unique_ptr<Kernel> make_input(const Site&);
 std::unique_ptr<Kernel> make_layer_norm(const Site&);
 std::unique_ptr<Kernel> make_leaky_relu(const Site&);
@@ -62,5 +65,6 @@ std::unique_ptr<Kernel> make_relu(const Site&);
 std::unique_ptr<Kernel> make_relu6(const Site&);
 std::unique_ptr<Kernel> make_sigmoid(const Site&);
 std::unique_ptr<Kernel> make_tanh(const Site&);
+std::unique_ptr<Kernel> make_thin_conv(const Site&);
 
 }  // namespace regatta::cpu

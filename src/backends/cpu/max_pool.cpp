@@ -122,6 +122,9 @@ class MaxPool : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_max_pool(const Site& site) { return std::make_unique<MaxPool>(site); }
+std::unique_ptr<Kernel> make_max_pool(const Site& site) {
+  if (site.planar()) return make_halving_pool(site);
+  return std::make_unique<MaxPool>(site);
+}
 
 }  // namespace regatta::cpu

@@ -18,6 +18,10 @@ void over_samples(const Placement& place, std::int64_t n, const Body& body) {
 
 void to_planes(const Placement& place, std::int64_t n, const float* values, float* planes) {
   over_samples(place, n, [&](std::int64_t i) {
+    if (place.block == 1) {
+      std::copy_n(values + i * place.size(), place.size(), planes + i * place.size());
+      return;
+    }
     for (std::int64_t c = 0; c < place.channels; ++c) {
       const float* from = values + i * place.size() + place.base(c);
       float* to = planes + i * place.plain_size() + c * place.pixels;
@@ -31,6 +35,10 @@ void from_planes(const Placement& place, std::int64_t n, const float* planes, fl
   if (mode == GradientMode::none) return;
   if (mode == GradientMode::write) clear_padding(place, n, values);
   over_samples(place, n, [&](std::int64_t i) {
+    if (place.block == 1 && mode == GradientMode::write) {
+      std::copy_n(planes + i * place.size(), place.size(), values + i * place.size());
+      return;
+    }
     for (std::int64_t c = 0; c < place.channels; ++c) {
       const float* from = planes + i * place.plain_size() + c * place.pixels;
       float* to = values + i * place.size() + place.base(c);

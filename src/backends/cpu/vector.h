@@ -10,5 +10,12 @@
 #define REGATTA_CLONES
 #endif
 
+// Before a loop of few and known turns whose vectors are to stay in registers.
+#if defined(__GNUC__) && !defined(__clang__)
+#define REGATTA_UNROLL _Pragma("GCC unroll 16")
+#else
+#define REGATTA_UNROLL
+#endif
+
 // Bodies shared by clones must be inlined into each to be compiled for it.
 #define REGATTA_INLINE inline __attribute__((always_inline))
