@@ -3,8 +3,6 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "exec/versions.h"
-#include "profile/store.h"
 #include "tasks/costs.h"
 #include "train/calibrate.h"
 
@@ -22,20 +20,31 @@ CostsFor costs_by(std::shared_ptr<const Profile> profile, std::string data) {
   };
 }
 
-// How much of a step's time is known, by the plan that a rule of thumb makes, and that time.
 struct Known {
-  double share = 0, seconds = 0;
+  double share = 0;    // of a step's predicted time
+  double seconds = 0;  // of a step, at least
 };
+
 Known known_of(const TrainJob& job, const PlanOptions& options,
                const std::shared_ptr<const Profile>& profile) {
-  PlanOptions cpus = options;
-  cpus.devices = {DeviceKind::cpu};
-  cpus.shares.reset();
-  const Plan plan = make_plan(job.graph, job.recipe, cpus);
-  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
+  const Blueprint blueprint = make_blueprint(job.graph, make_plan(job.graph, job.recipe, options),
+                                             numbers_of(job.recipe), true);
   const TaskList list = lower(blueprint, Job::train);
   const ProfileCosts costs(blueprint, profile, job.recipe.data);
   return {costs.known_share(list, options.workers), least_seconds(blueprint, list, costs)};
+}
+
+// By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
+// measured alone, and tell enough.
+Known known_at_best(const TrainJob& job, PlanOptions options,
+                    const std::shared_ptr<const Profile>& profile) {
+  options.devices = {DeviceKind::cpu};
+  options.shares.reset();
+  const Known coarse = known_of(job, options, profile);
+  if (options.chunks) return coarse;
+  options.chunks = {std::min<std::int64_t>(4 * options.workers, job.recipe.batch)};
+  const Known fine = known_of(job, options, profile);
+  return {std::max(coarse.share, fine.share), std::min(coarse.seconds, fine.seconds)};
 }
 
 double seconds_of(std::chrono::nanoseconds time) {
@@ -53,11 +62,11 @@ GranularityKind granularity_named(const std::string& name) {
 std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
     std::function<std::int64_t(const TrainJob&)> steps) {
   return [steps = std::move(steps)](TrainJob& job, const PlanOptions& options) {
-    const ProfileStore store(machine_mark(library_versions()));
+    const ProfileStore store = profile_store();
     std::string remark;
     auto profile = std::make_shared<Profile>(store.load(&remark));
     if (!remark.empty()) std::cerr << remark << "\n";
-    const Known known = known_of(job, options, profile);
+    const Known known = known_at_best(job, options, profile);
     const bool worth = !steps || static_cast<double>(steps(job)) * known.seconds > worth_measuring;
     if (known.share < known_enough && worth) {
       std::cerr << "measuring what the work of " << job.recipe.model

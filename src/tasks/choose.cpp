@@ -16,7 +16,7 @@ constexpr double as_good_as = 1.01;
 // How many of the best go on to be varied in the next respect.
 constexpr std::size_t kept = 4;
 // Cut or gathered otherwise, work may take less, but hardly by more than this.
-constexpr double least_work = 0.7;
+constexpr double least_work = 0.5;
 // A guess is no match for a measurement: of what is predicted, at least this part of what the best
 // known plan has must be measured too.
 constexpr double trusted = 0.75;
@@ -52,7 +52,10 @@ class Search {
     // Many threads first: what they reach rules out most of the rest unseen.
     std::vector<Point> points = cuts();
     std::ranges::stable_sort(points, std::greater{}, threads_of);
-    consider(points.back());
+    const auto whole = std::ranges::find_if(points, [](const Point& point) {
+      return threads_of(point) == 1 && chunk_count(point) == 1;
+    });
+    if (whole != points.end()) consider(*whole);
     for (const Point& point : points) consider(point);
     vary([&](const Point& point) { return gatherings(point); });
     vary([&](const Point& point) { return reductions(point); });
@@ -221,7 +224,7 @@ class Search {
     const Blueprint blueprint = make_blueprint(graph_, plan, numbers_of(recipe_), true);
     const TaskList list = lower(blueprint, Job::train);
     const auto costs = costs_(blueprint);
-    const double known = costs->known_share(list, point.workers);
+    const double known = costs->measured_share(list, point.workers);
     best_known_ = std::max(best_known_, known);
     if (known < trusted * best_known_) return;
     if (least_seconds(blueprint, list, *costs) > best_seconds_) return;
@@ -317,7 +320,7 @@ Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, co
           played.step_seconds,
           played.total,
           list.tasks.size(),
-          prices->known_share(list, groups_of(plan).front()->workers)};
+          prices->measured_share(list, groups_of(plan).front()->workers)};
 }
 
 std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,

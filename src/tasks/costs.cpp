@@ -47,6 +47,7 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
   }
   const Estimate cost = fit->second->at(piece.size, busy);
   answer.cost += cost;
+  answer.measured += cost.seconds;
   if (fit->second->reaches(piece.size)) answer.known += cost.seconds;
 }
 
@@ -61,20 +62,29 @@ ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {
     const Answer& found = answer(action, busy);
     total.cost += found.cost;
     total.known += found.known;
+    total.measured += found.measured;
   }
   return total;
 }
 
 Estimate ProfileCosts::of(const Task& task, int busy) const { return answer(task, busy).cost; }
 
-double ProfileCosts::known_share(const TaskList& list, int busy) const {
-  double known = 0, all = 0;
+double ProfileCosts::share(const TaskList& list, int busy, double Answer::*part) const {
+  double measured = 0, all = 0;
   for (const Task& task : list.tasks) {
     const Answer found = answer(task, busy);
-    known += found.known;
+    measured += found.*part;
     all += found.cost.seconds;
   }
-  return all > 0 ? known / all : 0;
+  return all > 0 ? measured / all : 0;
+}
+
+double ProfileCosts::measured_share(const TaskList& list, int busy) const {
+  return share(list, busy, &Answer::measured);
+}
+
+double ProfileCosts::known_share(const TaskList& list, int busy) const {
+  return share(list, busy, &Answer::known);
 }
 
 }  // namespace regatta

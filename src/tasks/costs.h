@@ -20,8 +20,9 @@ class TaskCosts {
   // included; they share memory bandwidth.
   virtual Estimate of(const Task& task, int busy) const = 0;
   virtual RuntimeCosts runtime() const = 0;
-  // How much of the predicted time of all these tasks rests on measurements, from 0 to 1.
-  virtual double known_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
+  // How much of the predicted time of all these tasks rests on measurements of the same work, at
+  // whatever size, from 0 to 1; the rest is guessed.
+  virtual double measured_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
 };
 
 // A task costs what its instructions cost, by the profile; what the profile lacks is guessed from
@@ -35,18 +36,22 @@ class ProfileCosts : public TaskCosts {
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return runtime_; }
 
-  double known_share(const TaskList& list, int busy) const override;
+  double measured_share(const TaskList& list, int busy) const override;
+  // Likewise, of measurements at sizes near to those of the tasks.
+  double known_share(const TaskList& list, int busy) const;
 
  private:
   struct Answer {
     Estimate cost;
-    double known = 0;  // seconds of it that were measured
+    double known = 0;     // seconds of it that were measured, at about this size
+    double measured = 0;  // likewise, at whatever size
   };
   // All that the cost of an action depends on.
   using Question = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t,
                               std::uint32_t, int>;
   const Answer& answer(const Action& action, int busy) const;
   Answer answer(const Task& task, int busy) const;
+  double share(const TaskList& list, int busy, double Answer::*part) const;
   void add(Answer& answer, const CostPiece& piece, int busy) const;
 
   CostNames names_;

@@ -152,7 +152,7 @@ TEST(Choose, AGuessDoesNotBeatAMeasurement) {
         : costs_(blueprint, {.team_gain = 1}), team_(groups_of(blueprint.plan).front()->team) {}
     Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
     RuntimeCosts runtime() const override { return costs_.runtime(); }
-    double known_share(const TaskList&, int) const override { return team_ > 1 ? 0.1 : 0.9; }
+    double measured_share(const TaskList&, int) const override { return team_ > 1 ? 0.1 : 0.9; }
 
    private:
     MachineCosts costs_;
