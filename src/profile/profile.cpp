@@ -16,14 +16,16 @@ void Profile::learn(std::span<const Observation> session) {
     if (each.seconds > 0 && each.size > 0 && each.busy > 0)
       timings[{each.signature, each.size, each.busy}].push_back(each.seconds);
   std::set<Entry*> touched;
-  for (auto& [what, seconds] : timings) {
-    const auto& [signature, size, busy] = what;
+  for (auto& timing : timings) {
+    std::vector<double>& seconds = timing.second;
     // The first run makes kernels and meets cold caches.
     if (seconds.size() > 3) seconds.erase(seconds.begin());
     const Typical found = typical(seconds);
-    Entry& entry = entries_[std::string(signature)];
-    auto point = std::ranges::find_if(entry.points, [&](const Point& each) {
-      return each.size == std::get<1>(what) && each.busy == std::get<2>(what);
+    const double size = std::get<double>(timing.first);
+    const int busy = std::get<int>(timing.first);
+    Entry& entry = entries_[std::string(std::get<std::string_view>(timing.first))];
+    auto point = std::ranges::find_if(entry.points, [size, busy](const Point& each) {
+      return each.size == size && each.busy == busy;
     });
     if (point == entry.points.end()) {
       entry.points.push_back({size, busy, {}});
@@ -48,9 +50,14 @@ const Fit* Profile::find(std::string_view signature) const {
 }
 
 RuntimeCosts Profile::runtime() const {
+  // Between threads a crowded machine may take any time; what no runtime takes is not believed.
+  constexpr double believable = 10;
   RuntimeCosts costs;
-  for (const RuntimeCost& each : runtime_costs())
-    if (const Fit* fit = find(each.signature)) costs.*each.value = fit->at(1, 1).seconds;
+  for (const RuntimeCost& each : runtime_costs()) {
+    double& cost = costs.*each.value;
+    if (const Fit* fit = find(each.signature))
+      cost = std::clamp(fit->at(1, 1).seconds, cost / believable, cost * believable);
+  }
   return costs;
 }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include "base/random.h"
@@ -24,6 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int fewest_rounds = 2, rounds_before_judging = 6, most_rounds = 60;
+// A network whose step on one sample takes longer is measured by a few steps alone.
+constexpr Seconds large_step{0.05};
 
 // Steps of one plan, cut into equal chunks, on fewer live samples or more.
 class Cell {
@@ -45,6 +46,7 @@ class Cell {
     for (const DeviceGroup* group : groups_of(executor_.plan())) {
       gpu_ |= group->kind == DeviceKind::cuda;
       chunks_ += static_cast<std::int64_t>(group->chunks.size());
+      workers_ += group->workers;
       largest_ = std::max(largest_, std::ranges::max(group->chunks));
     }
   }
@@ -57,11 +59,12 @@ class Cell {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
+    const int least_rounds = duration_[1] > large_step ? 1 : fewest_rounds;
     for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
         if (settled.contains(size)) continue;
-        if (round >= fewest_rounds && Clock::now() > until) return all;
+        if (round >= least_rounds && Clock::now() > until) return all;
         std::vector<Observation> seen = observe(size);
         all.insert(all.end(), seen.begin(), seen.end());
         std::vector<Observation>& so_far = by_size[size];
@@ -97,15 +100,17 @@ class Cell {
   }
 
  private:
-  // Of the submitting thread, for a list, besides its tasks.
+  // Of the submitting thread, for a list, besides its tasks: as long as the thread really ran.
   double seconds_of_a_list(const RuntimeCosts& costs) {
-    const Clock::time_point begin = Clock::now();
+    const Seconds begin = thread_time();
     const Ticket ticket = executor_.submit(Job::train, input(largest_));
-    const Clock::time_point submitted = Clock::now();
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it is done by then
-    const Clock::time_point finished = Clock::now();
+    const Seconds submitted = thread_time();
+    // It is done by then; a thread that slept would be slower afterwards.
+    for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
+    }
+    const Seconds finished = thread_time();
     executor_.wait(ticket);
-    const Seconds spent = (submitted - begin) + (Clock::now() - finished);
+    const Seconds spent = (submitted - begin) + (thread_time() - finished);
     return spent.count() - static_cast<double>(tasks_) * costs.submission -
            static_cast<double>(buffers_) * costs.dependency;
   }
@@ -122,7 +127,8 @@ class Cell {
       if (sizes.size() > 1 && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
       if (!duration_.contains(size)) {
         first_runs(size);
-        duration_[size] = shortest_step(size);
+        duration_[size] = duration_[1] > large_step ? duration_[1] * static_cast<double>(size)
+                                                    : shortest_step(size);
       }
       at_best += duration_[size] * fewest_rounds;
       sizes.push_back(size);
@@ -133,7 +139,7 @@ class Cell {
   // Of a large network small chunks tell enough: the largest must leave time for a few rounds.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
-    if (largest_ <= probe) return largest_;
+    if (largest_ <= probe || duration_[1] > large_step) return std::min(largest_, probe);
     first_runs(probe);
     duration_[probe] = shortest_step(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
@@ -157,8 +163,7 @@ class Cell {
             if (done.list.tasks[t].flops > 0) workers.insert(done.times[t].worker);
         },
         Depth::task);
-    const auto all = static_cast<std::size_t>(chunks_);
-    for (int i = 0; i < 8 && workers.size() < all; ++i) steps(size, 1);
+    for (int i = 0; i < 8 && std::ssize(workers) < std::min(chunks_, workers_); ++i) steps(size, 1);
     executor_.watch_no_more();
   }
 
@@ -169,7 +174,7 @@ class Cell {
       const Clock::time_point begin = Clock::now();
       steps(size, 1);
       shortest = std::min(shortest, Seconds(Clock::now() - begin));
-      if (shortest > Seconds(0.05)) break;
+      if (shortest > large_step) break;
     }
     return shortest;
   }
@@ -283,7 +288,7 @@ class Cell {
   std::optional<CostNames> names_;
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
-  std::int64_t chunks_ = 0, largest_ = 0;
+  std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
   std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
 };
 
@@ -309,10 +314,10 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   // More than any cache holds.
   std::vector<char> from(std::size_t{32} << 20, 1), to(from.size());
   for (int i = 0; i < 5; ++i) {
-    const Clock::time_point begin = Clock::now();
+    const Seconds begin = thread_time();
     std::memcpy(to.data(), from.data(), from.size());
-    all.push_back({"runtime byte", 1, 1,
-                   Seconds(Clock::now() - begin).count() / static_cast<double>(from.size())});
+    all.push_back(
+        {"runtime byte", 1, 1, (thread_time() - begin).count() / static_cast<double>(from.size())});
   }
   return all;
 }
@@ -365,6 +370,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
   for (const Kind& kind : kinds) {
+    // What is only of use beside the others waits for the next time.
+    if (kind.workers == 1 && kind.chunks > 1 && Clock::now() - begin > 2 * options.budget) continue;
     PlanOptions plan{.workers = kind.workers, .team = kind.team, .layout = options.layout};
     plan.chunks = {kind.chunks};
     take(Cell(graph, on_cpu, data, options, plan).measure(share()));
