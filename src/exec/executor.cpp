@@ -72,7 +72,6 @@ class Executor::Impl {
         places_(blueprint.chunks.size()),
         buffers_(blueprint, find_devices()) {
     for (std::atomic<int>& place : places_) place = -1;
-    worker_times().clear();
     describe_codelets();
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
   }

@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "exec/scheduler.h"
 #include "exec/teams.h"
+#include "exec/worker_times.h"
 #include "platform/machine.h"
 
 namespace regatta {
@@ -126,6 +127,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   else
     conf.sched_policy_name = options.scheduler.c_str();
   conf.catch_signals = 0;
+  worker_times().clear();  // before there are workers
   const int code = starpu_init(&conf);
   if (code != 0) throw Error(std::string("StarPU did not start: ") + std::strerror(-code));
 }
