@@ -38,11 +38,17 @@ std::string text_of(const Attributes& attributes) {
 }  // namespace
 
 std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
-                         Pass pass, const WorkPlace& place) {
+                         Pass pass, const WorkPlace& place, const std::vector<Layout>& layouts) {
   const Node& node = graph.node(step.node);
+  const auto value = [&](const Node& of) {
+    std::string shape = " " + of.shape.text();
+    if (of.shape.rank() == 3 && !layouts.empty() && layouts[of.id.value] != place.layout)
+      shape += ":" + std::string(layout_name(layouts[of.id.value]));
+    return shape;
+  };
   std::string text = text_of(place) + std::string(node.op->name);
-  for (const NodeId input : node.inputs) text += " " + graph.node(input).shape.text();
-  text += " -> " + node.shape.text() + text_of(node.attributes);
+  for (const NodeId input : node.inputs) text += value(graph.node(input));
+  text += " ->" + value(node) + text_of(node.attributes);
   if (!node.parameters.empty()) text += " p" + std::to_string(node.parameters.size());
   text += " | ";
   text += pass == Pass::evaluate ? "evaluate" : work_names[static_cast<std::size_t>(step.work)];

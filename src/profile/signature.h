@@ -22,9 +22,11 @@ struct WorkPlace {
 };
 
 // An instruction; its size is samples. Names of nodes and settings that are no whole numbers do not
-// matter: two layers of one shape share what was learned.
+// matter: two layers of one shape share what was learned. `layouts`, by node: how values lie, where
+// that is not all the same.
 std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
-                         Pass pass, const WorkPlace& place);
+                         Pass pass, const WorkPlace& place,
+                         const std::vector<Layout>& layouts = {});
 
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples

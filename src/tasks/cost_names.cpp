@@ -43,9 +43,12 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
   std::size_t bytes = forms[node.id.value].bytes(1);
   for (const NodeId input : node.inputs) bytes += forms[input.value].bytes(1);
   const bool back = is_backward(step.work);
-  name = CostName{.signature = signature_of(graph, blueprint_.flow, step, pass_, place(group)),
-                  .flops = back ? cost.backward_flops : cost.forward_flops,
-                  .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
+  std::vector<Layout> layouts;
+  for (const ValueForm& form : forms) layouts.push_back(form.layout);
+  name = CostName{
+      .signature = signature_of(graph, blueprint_.flow, step, pass_, place(group), layouts),
+      .flops = back ? cost.backward_flops : cost.forward_flops,
+      .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
   return &*name;
 }
 

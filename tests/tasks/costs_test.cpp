@@ -98,6 +98,10 @@ TEST(ProfileCosts, APlaceIsPartOfAName) {
   EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.layout = Layout::blocked8}));
   EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.team = 2}));
   EXPECT_NE(here, signature_of(graph, flow, step, Pass::train, {.device = "cuda"}));
+  const Instruction first{NodeId{1}, Work::forward};
+  EXPECT_NE(signature_of(graph, flow, first, Pass::train, {}),
+            signature_of(graph, flow, first, Pass::train, {},
+                         std::vector(graph.nodes().size(), Layout::nchw)));
 }
 
 TEST(ProfileCosts, AGpusTaskIsOnePiece) {
