@@ -44,10 +44,21 @@ class Doctor {
   }
 
  private:
-  double workers() const { return std::max<double>(1, static_cast<double>(found_.workers.size())); }
+  // Workers that only feed GPUs are there to wait: their sleep costs nobody anything.
+  bool computes(std::size_t worker) const { return record_.workers[worker].group != "host"; }
+  double workers() const {
+    double count = 0;
+    for (std::size_t w = 0; w < record_.workers.size(); ++w) count += computes(w);
+    return std::max(1.0, count);
+  }
   // Wall time that goes away when this much of all workers' time does.
   double wall_of(Time time) const { return seconds(time) / workers(); }
-  Time slept(Cause cause) const { return found_.causes[static_cast<std::size_t>(cause)]; }
+  Time slept(Cause cause) const {
+    Time total = 0;
+    for (std::size_t w = 0; w < record_.workers.size(); ++w)
+      if (computes(w)) total += found_.workers[w].causes[static_cast<std::size_t>(cause)];
+    return total;
+  }
   double wall() const { return seconds(found_.wall()); }
 
   void find(Time time, const std::string& what, const std::string& fix, const std::string& flag) {
@@ -142,7 +153,8 @@ class Doctor {
 
   void runtime() {
     Time overhead = slept(Cause::scheduling);
-    for (const WorkerUse& use : found_.workers) overhead += use.overhead;
+    for (std::size_t w = 0; w < found_.workers.size(); ++w)
+      if (computes(w)) overhead += found_.workers[w].overhead;
     const double mean =
         found_.tasks > 0 ? seconds(found_.work) / static_cast<double>(found_.tasks) : 0;
     find(overhead,
