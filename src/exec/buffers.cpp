@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "exec/cuda_runner.h"
 
 namespace regatta {
 
@@ -21,6 +22,8 @@ RegisteredBuffer::RegisteredBuffer(std::size_t bytes, int node, bool pinned)
     throw InputError("out of GPU memory: a buffer of " + std::to_string(bytes >> 20) +
                      " MiB cannot be had; a smaller --batch, or more --chunks for networks without "
                      "batch norm, needs less");
+  zero_on_device(starpu_memory_node_get_devid(static_cast<unsigned>(node)),
+                 reinterpret_cast<void*>(device_), bytes);
   starpu_variable_data_register(&handle_, node, device_, bytes);
 }
 

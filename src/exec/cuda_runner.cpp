@@ -64,7 +64,11 @@ class CudaDevice : public Device {
     worker_.follow(submission.input.step);
     if (takes_step(submission.job)) optimizer_.follow(submission.numbers);
   }
-  void forget_mark() { worker_.forget_mark(); }
+  bool saw_not_finite() const { return optimizer_.saw_not_finite(); }
+  void forget_not_finite() {
+    worker_.forget_mark();
+    optimizer_.forget_not_finite();
+  }
 
  private:
   cuda::Stream stream_;
@@ -83,7 +87,7 @@ class GraphRunner : public CudaRunner {
         frame_(blueprint) {}
 
   void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
-    if (forgets_.exchange(false)) device_.forget_mark();
+    if (forgets_.exchange(false)) device_.forget_not_finite();
     device_.follow(*run.submission);
     const auto enqueue = [&] {
       const Frame::Scope bound(frame_);
@@ -114,6 +118,8 @@ class GraphRunner : public CudaRunner {
 
   std::size_t captures() const override { return captures_; }
 
+  bool saw_not_finite() const override { return device_.saw_not_finite(); }
+
   // Left to the worker's own thread, whose device it is.
   void forget_not_finite() override { forgets_ = true; }
 
@@ -142,6 +148,21 @@ std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint& blueprint, GroupId
   return std::make_unique<GraphRunner>(blueprint, group, options);
 }
 
+// A stream that is broken says so again at the next call, whose task may fail by it.
+void enqueue_zero(float* values, std::size_t count) noexcept {
+  cudaMemsetAsync(values, 0, count * sizeof(float), starpu_cuda_get_local_stream());
+}
+
+void enqueue_add(float* sum, const float* other, std::size_t count) noexcept {
+  try {
+    cuda::reduce_slots(starpu_cuda_get_local_stream(), sum, {&other, 1}, count);
+  } catch (const Error&) {
+    return;  // see above
+  }
+}
+
+void zero_on_device(int device, void* data, std::size_t bytes) { cuda::zero(device, data, bytes); }
+
 }  // namespace regatta
 
 #else
@@ -155,6 +176,10 @@ void require_cuda() {
 std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint&, GroupId, const ExecOptions&) {
   throw Error("this build has no CUDA");
 }
+
+void enqueue_zero(float*, std::size_t) noexcept {}
+void enqueue_add(float*, const float*, std::size_t) noexcept {}
+void zero_on_device(int, void*, std::size_t) {}
 
 }  // namespace regatta
 

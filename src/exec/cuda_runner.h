@@ -15,8 +15,10 @@ class CudaRunner {
   // `pointers` are device addresses, in the order of the task's accesses.
   virtual void run(const TaskRun& run, const std::vector<std::byte*>& pointers) = 0;
   virtual std::size_t captures() const = 0;
-  // Lets updates go on after a loss that was not finite. With nothing on its way.
-  virtual void forget_not_finite() {}
+  // Whether an update that is done found a gradient that is infinite or not a number.
+  virtual bool saw_not_finite() const = 0;
+  // Lets updates go on after a loss or gradient that was not finite. With nothing on its way.
+  virtual void forget_not_finite() = 0;
 };
 
 // Throws InputError when this machine or this build has no usable GPU.
@@ -25,5 +27,12 @@ void require_cuda();
 // On the CUDA worker's thread, with its device current.
 std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint& blueprint, GroupId group,
                                              const ExecOptions& options);
+
+// On a StarPU CUDA worker's thread, enqueued on its stream: for StarPU's own reduction.
+void enqueue_zero(float* values, std::size_t count) noexcept;
+void enqueue_add(float* sum, const float* other, std::size_t count) noexcept;
+
+// Zeroes memory of a GPU that nobody uses yet.
+void zero_on_device(int device, void* data, std::size_t bytes);
 
 }  // namespace regatta

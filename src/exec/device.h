@@ -38,7 +38,8 @@ class Device {
 
   // Whether values are at hand when a call returns, so that whatever is not a number can end a step
   // before it does harm. A device that only enqueues keeps a mark of its own: its loss kernel sets
-  // it, its update() does nothing while it is set, and the host learns of it from the losses.
+  // it, and so does its update() before it moves a bucket whose gradient is not finite; while it is
+  // set, update() does nothing. The host learns of it from the losses, or at the update's end.
   virtual bool on_host() const = 0;
   // No value is infinite or not a number; waits for what was enqueued. Never called in a capture.
   virtual bool finite(const void* values, Dtype dtype, std::size_t count) = 0;

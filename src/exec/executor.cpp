@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/optimizer.h"
 #include "base/error.h"
 #include "exec/buffers.h"
@@ -18,6 +17,7 @@
 #include "exec/interpreter.h"
 #include "exec/observe.h"
 #include "exec/perf_models.h"
+#include "exec/redux.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
 #include "exec/worker_times.h"
@@ -73,7 +73,7 @@ class Executor::Impl {
         buffers_(blueprint, find_devices()) {
     for (std::atomic<int>& place : places_) place = -1;
     describe_codelets();
-    if (plan.reduction == Reduction::redux) buffers_.set_reduction(&add_codelet_, &zero_codelet_);
+    if (plan.reduction == Reduction::redux) buffers_.set_reduction(redux_.add(), redux_.zero());
   }
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
@@ -334,7 +334,8 @@ class Executor::Impl {
     task->name = phase_name(run.task->actions.front().phase).data();
     task->callback_func = [](void* argument) {
       const auto& finished = *static_cast<TaskRun*>(argument);
-      if (finished.times) note_end(finished);
+      if (finished.times) finished.executor->note_end(finished);
+      if (finished.starpu->cl->where == STARPU_CUDA) finished.executor->look_at_gradient(finished);
       finished.submission->task_finished();
     };
     task->callback_arg = &run;
@@ -353,18 +354,30 @@ class Executor::Impl {
                           input.update);
   }
 
-  // StarPU's reduction adds to what a buffer holds; a step starts from nothing.
+  // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
+  // keep their memory, so that captured graphs keep their addresses.
   void forget_gradients() {
     for (std::uint32_t b = 0; b < blueprint.buckets.size(); ++b)
-      starpu_data_invalidate_submit(
+      starpu_data_deinitialize_submit(
           buffers_.get(BufferKind::gradient, b, 0, blueprint.buckets[b].bytes).handle());
   }
 
   // --- on a worker
 
-  static void note_end(const TaskRun& run) {
+  // A GPU's update has noted a gradient that is not finite, but nobody on the host has seen it.
+  void look_at_gradient(const TaskRun& run) {
+    const auto updates = [](const Action& action) { return action.phase == Phase::update; };
+    if (!std::ranges::any_of(run.task->actions, updates)) return;
+    const auto gpu = static_cast<std::size_t>(gpu_worker_[run.task->group.value]);
+    if (!workers_[gpu].cuda || !workers_[gpu].cuda->saw_not_finite()) return;
+    halted_ = true;
+    run.submission->fail(std::make_exception_ptr(NotFinite("the gradient is no longer a number")));
+  }
+
+  void note_end(const TaskRun& run) {
     // On a GPU the task's function only handed the work over.
-    if (run.starpu->cl->where == STARPU_CUDA) run.times->end = TraceClock::now();
+    if (run.starpu->cl->where == STARPU_CUDA)
+      recording_->device_task_ended(run.times->worker, run.times->start, run.times->end);
     run.times->predicted_us = run.starpu->predicted;
     if (starpu_profiling_task_info* info = run.starpu->profiling_info)
       run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
@@ -468,7 +481,6 @@ class Executor::Impl {
     cuda_codelet_.cuda_funcs[0] = &guarded<&Impl::run_on_gpu>;
     cuda_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
     models_.describe(cpu_codelet_, cuda_codelet_);
-    describe_reduction();
   }
 
   starpu_codelet* codelet_of(const Task& task, bool on_gpu) {
@@ -476,35 +488,12 @@ class Executor::Impl {
     return on_gpu ? &cuda_codelet_ : &cpu_codelet_;
   }
 
-  void describe_reduction() {
-    starpu_codelet_init(&zero_codelet_);
-    zero_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
-      const Recording::OwnTask noted("reduce+zero");
-      std::memset(pointer_of(buffers[0]), 0, STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]));
-    };
-    zero_codelet_.nbuffers = 1;
-    zero_codelet_.modes[0] = STARPU_W;
-    zero_codelet_.name = "zero";
-
-    starpu_codelet_init(&add_codelet_);
-    add_codelet_.cpu_funcs[0] = [](void* buffers[], void*) {
-      const Recording::OwnTask noted("reduce");
-      cpu::add_to(reinterpret_cast<float*>(pointer_of(buffers[0])),
-                  reinterpret_cast<const float*>(pointer_of(buffers[1])),
-                  STARPU_VARIABLE_GET_ELEMSIZE(buffers[0]) / sizeof(float));
-    };
-    add_codelet_.nbuffers = 2;
-    add_codelet_.modes[0] =
-        static_cast<starpu_data_access_mode>(int(STARPU_RW) | int(STARPU_COMMUTE));
-    add_codelet_.modes[1] = STARPU_R;
-    add_codelet_.name = "add";
-  }
-
   ExecOptions options_;
   PerfModels models_;
   Runtime runtime_;  // first to come, last to go of all that StarPU knows
   starpu_perfmodel model_{};
-  starpu_codelet cpu_codelet_{}, cuda_codelet_{}, zero_codelet_{}, add_codelet_{};
+  starpu_codelet cpu_codelet_{}, cuda_codelet_{};
+  ReduxCodelets redux_;
   std::vector<int> gpu_worker_;  // by group; -1: the CPU workers
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker

@@ -98,7 +98,7 @@ void Recording::add_workers() {
     }
     workers_.push_back(recorder_->add(worker));
   }
-  device_free_.resize(workers_.size());
+  gpus_.resize(workers_.size());
 }
 
 std::int32_t Recording::first_kind(const TaskList& list) {
@@ -163,11 +163,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     const double predicted =
         times.predicted_us > 0 ? times.predicted_us : submission.runs[t].predicted_us;
     task.predicted = static_cast<trace::Time>(1000 * predicted);
-    // A GPU is handed its next task while it works on the one before.
-    task.start = std::clamp(device_free_[worker], task.start, task.end);
     piece.tasks.push_back(task);
-    if (starpu_worker_get_type(static_cast<int>(worker)) == STARPU_CUDA_WORKER)
-      device_free_[worker] = task.end;
     take_operators(times, task, piece);
   }
   take_own(piece, step);
@@ -223,12 +219,44 @@ void Recording::close() {
   }
 }
 
+void Recording::device_task_ended(int worker, TraceClock::time_point& start,
+                                  TraceClock::time_point& end) {
+  TraceClock::time_point& free = gpus_[static_cast<std::size_t>(worker)].free;
+  end = TraceClock::now();
+  start = std::max(start, free);
+  free = end;
+}
+
+void Recording::note_own(const OwnTime& time) {
+  const std::lock_guard lock(own_mutex_);
+  if (time.worker >= 0) own_.push_back(time);
+}
+
 Recording::OwnTask::~OwnTask() {
   Recording* recording = active;
   if (!recording || !recording->profiling_) return;
-  const OwnTime time{phases_, starpu_worker_get_id(), start_, TraceClock::now()};
-  const std::lock_guard lock(recording->own_mutex_);
-  if (time.worker >= 0) recording->own_.push_back(time);
+  recording->note_own({phases_, starpu_worker_get_id(), start_, TraceClock::now()});
+}
+
+void Recording::own_device_task_begins() {
+  Recording* recording = active;
+  const int worker = starpu_worker_get_id();
+  if (recording && worker >= 0)
+    recording->gpus_[static_cast<std::size_t>(worker)].handed.push_back(TraceClock::now());
+}
+
+void Recording::own_device_task_ends(const char* phases) {
+  Recording* recording = active;
+  const int worker = starpu_worker_get_id();
+  if (!recording || worker < 0) return;
+  // Empty on a CPU worker, and for a task from before the recording.
+  std::deque<TraceClock::time_point>& handed =
+      recording->gpus_[static_cast<std::size_t>(worker)].handed;
+  if (handed.empty()) return;
+  OwnTime time{phases, worker, handed.front(), {}};
+  handed.pop_front();
+  recording->device_task_ended(worker, time.start, time.end);
+  if (recording->profiling_) recording->note_own(time);
 }
 
 }  // namespace regatta

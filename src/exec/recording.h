@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -82,6 +83,10 @@ class Recording {
   // Nothing is on its way and nothing more comes: totals of the links.
   void close();
 
+  // On the GPU's worker, in the order in which its tasks end: one has, now. It was handed over at
+  // `start`; the GPU began it when the one before had ended.
+  void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::time_point& end);
+
   // A task that StarPU makes by itself: its reductions. On the worker, for as long as it lives.
   class OwnTask {
    public:
@@ -94,6 +99,9 @@ class Recording {
     const char* phases_;
     TraceClock::time_point start_;
   };
+  // The same on a GPU, where the function that begins it only hands it over.
+  static void own_device_task_begins();
+  static void own_device_task_ends(const char* phases);
 
  private:
   struct OwnTime {
@@ -107,12 +115,17 @@ class Recording {
   std::int32_t own_kind(const char* phases);
   void take_operators(const TaskTimes& times, const trace::Task& task, trace::Piece& piece);
   void take_own(trace::Piece& piece, std::int64_t step);
+  void note_own(const OwnTime& time);
 
   std::shared_ptr<trace::Recorder> recorder_;
   const Blueprint& blueprint_;
   Dependencies dependencies_;
-  std::vector<std::int32_t> workers_;              // by StarPU's number
-  std::vector<trace::Time> device_free_;           // by StarPU's number: when its last task ended
+  std::vector<std::int32_t> workers_;  // by StarPU's number
+  struct Gpu {
+    TraceClock::time_point free;                // when its last task ended
+    std::deque<TraceClock::time_point> handed;  // StarPU's own tasks that have not ended
+  };
+  std::vector<Gpu> gpus_;  // by StarPU's number; each used on its worker's thread alone
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
   bool profiling_ = false;

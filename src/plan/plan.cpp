@@ -146,8 +146,6 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
           "layout " + std::string(layout_name(group->layout)) + " is not for group '" +
               group->name + "': CPUs use blocked8 or blocked16, GPUs nhwc or nchw");
     const std::string who = "group '" + group->name + "'";
-    check(group->kind == DeviceKind::cpu || plan.reduction != Reduction::redux,
-          "--reduction redux is for CPU groups; use slots or loop with " + who);
     check(group->workers >= 1, who + " has no worker");
     check(group->team >= 1 && group->team <= most_team,
           who + " has teams of " + std::to_string(group->team) + " threads; use 1 to " +

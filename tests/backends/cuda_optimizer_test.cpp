@@ -44,7 +44,7 @@ struct TestBucket {
     parameters = ramp(count, 0.013f);
     gradient = ramp(count, 0.07f);
     for (std::size_t i = 0; i < count; ++i)
-      if (!inside(i)) gradient[i] = std::numeric_limits<float>::quiet_NaN();
+      if (!inside(i)) gradient[i] = 1e30f;
   }
 
   void add(std::size_t size) {
@@ -110,7 +110,7 @@ Memory steps_on_cpu(const TestBucket& bucket, const OptimizerSettings& settings,
 
 // The first step eagerly, the others as replays of one graph.
 Memory steps_on_gpu(const TestBucket& bucket, const OptimizerSettings& settings, int steps,
-                    int mark = 0) {
+                    int mark = 0, bool* told = nullptr) {
   const std::vector<float> zeros(bucket.count, 0.0f);
   const OnDevice gradient(bucket.gradient), parameters(bucket.parameters), mean(zeros),
       squares(zeros), average(zeros), scale({-1.0f});
@@ -144,6 +144,7 @@ Memory steps_on_gpu(const TestBucket& bucket, const OptimizerSettings& settings,
     graph.launch(stream.get());
   }
   stream.wait();
+  if (told) *told = optimizer.saw_not_finite();
   return {parameters.read(), mean.read(), squares.read(), average.read()};
 }
 
@@ -196,6 +197,33 @@ TEST(CudaOptimizer, MovesNothingAfterALossThatIsNoNumber) {
   for (const OptimizerSettings& settings : rules())
     EXPECT_EQ(steps_on_gpu(bucket, settings, 3, 1).parameters, bucket.parameters)
         << optimizer_name(settings.kind);
+}
+
+TEST(CudaOptimizer, MovesNothingByAGradientThatIsNotFiniteAndTellsTheHost) {
+  SKIP_WITHOUT_GPU();
+  for (const float wrong : {std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(), std::nanf("")})
+    for (const OptimizerSettings& settings : rules()) {
+      SCOPED_TRACE(std::string(optimizer_name(settings.kind)) +
+                   (settings.clip_norm > 0 ? " clipped" : ""));
+      TestBucket bucket;
+      const BucketTensor& last = bucket.tensors.back();
+      bucket.gradient[last.first + last.count - 1] = wrong;
+      bool told = false;
+      const Memory found = steps_on_gpu(bucket, settings, 3, 0, &told);
+      EXPECT_EQ(found.parameters, bucket.parameters);
+      EXPECT_EQ(found.mean, std::vector<float>(bucket.count, 0.0f));
+      EXPECT_TRUE(told);
+    }
+}
+
+TEST(CudaOptimizer, LeavesTheWordToALossThatIsNoNumber) {
+  SKIP_WITHOUT_GPU();
+  TestBucket bucket;
+  bucket.gradient[0] = std::nanf("");
+  bool told = true;
+  steps_on_gpu(bucket, rules().front(), 3, 1, &told);
+  EXPECT_FALSE(told);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* model : {"tiny", "lenet5", "resnet18", "resnet50"})
     for (const char* segments : {"op", "step"}) {
-      for (const Reduction reduction : {Reduction::slots, Reduction::loop}) {
+      for (const Reduction reduction : {Reduction::slots, Reduction::loop, Reduction::redux}) {
         all.push_back({model, gpu, {1}, segments, reduction, Layout::nhwc});
         all.push_back({model, gpu, {3, 1, 4}, segments, reduction, Layout::nhwc});
         all.push_back({model, both, {3, 5}, segments, reduction, Layout::nhwc});

@@ -94,6 +94,24 @@ class NotFiniteRun : public testing::Test {
     return true;
   }
 
+  // The third layer's answers are zero, its weights are huge on the way back: the loss is finite.
+  void overflow_on_the_way_back(Executor& executor) const {
+    for (std::uint32_t i = 0; i < job.graph.parameters().size(); ++i) {
+      const Parameter& parameter = job.graph.parameters()[i];
+      const auto count = static_cast<std::size_t>(parameter.shape.elements());
+      if (parameter.name == "second.weight" || parameter.name == "second.bias")
+        executor.set_parameter(ParameterId{i}, std::vector<float>(count, 1e-30f));
+      if (parameter.name == "first.weight" || parameter.name == "first.bias")
+        executor.set_parameter(ParameterId{i}, std::vector<float>(count, 1e30f));
+      if (parameter.name == "third.weight") {
+        std::vector<float> values(count);
+        for (std::size_t k = 0; k < count; ++k) values[k] = k < 5 ? 1e20f : 0.0f;
+        executor.set_parameter(ParameterId{i}, values);
+      }
+    }
+    executor.wait(executor.submit(Job::prepare, {}));
+  }
+
   static std::vector<PlanOptions> plans() {
     return {{.workers = 1, .chunks = std::vector<std::int64_t>{1}},
             {.workers = 2, .chunks = std::vector<std::int64_t>{1, 3}},
@@ -178,27 +196,29 @@ TEST_F(NotFiniteRun, AGradientThatOverflowsIsFoundOnTheWayBack) {
   for (const double clip : {0.0, 1.0}) {
     job.recipe.optimizer.clip_norm = clip;
     recorder = {};
-    // The third layer's answers are zero, its weights are huge on the way back.
-    const std::string said = run(plans()[0], std::make_shared<Images>(), [&](Executor& executor) {
-      for (std::uint32_t i = 0; i < job.graph.parameters().size(); ++i) {
-        const Parameter& parameter = job.graph.parameters()[i];
-        const auto count = static_cast<std::size_t>(parameter.shape.elements());
-        if (parameter.name == "second.weight" || parameter.name == "second.bias")
-          executor.set_parameter(ParameterId{i}, std::vector<float>(count, 1e-30f));
-        if (parameter.name == "first.weight" || parameter.name == "first.bias")
-          executor.set_parameter(ParameterId{i}, std::vector<float>(count, 1e30f));
-        if (parameter.name == "third.weight") {
-          std::vector<float> values(count);
-          for (std::size_t k = 0; k < count; ++k) values[k] = k < 5 ? 1e20f : 0.0f;
-          executor.set_parameter(ParameterId{i}, std::vector<float>(values));
-        }
-      }
-      executor.wait(executor.submit(Job::prepare, {}));
-    });
-    EXPECT_THAT(said, AllOf(HasSubstr("step 1: the gradient is no longer a number"),
-                            HasSubstr("the backward of dense 'second'")));
+    EXPECT_THAT(run(plans()[0], std::make_shared<Images>(),
+                    [&](Executor& executor) { overflow_on_the_way_back(executor); }),
+                AllOf(HasSubstr("step 1: the gradient is no longer a number"),
+                      HasSubstr("the backward of dense 'second'")));
     EXPECT_TRUE(unpoisoned());
   }
+}
+
+TEST_F(CudaNotFiniteRun, AGradientThatOverflowsIsFoundOnTheWayBack) {
+  for (const double clip : {0.0, 1.0})
+    for (const char* segments : {"step", "op"}) {
+      PlanOptions options;
+      options.workers = 1;
+      options.devices = {DeviceKind::cuda};
+      options.segments = segments;
+      job.recipe.optimizer.clip_norm = clip;
+      recorder = {};
+      EXPECT_THAT(run(options, std::make_shared<Images>(),
+                      [&](Executor& executor) { overflow_on_the_way_back(executor); }),
+                  AllOf(HasSubstr("step 1: the gradient is no longer a number"),
+                        HasSubstr("the backward of dense 'second'")));
+      EXPECT_TRUE(unpoisoned());
+    }
 }
 
 TEST_F(NotFiniteRun, ParametersThatCameThatWayAreNamed) {

@@ -164,7 +164,7 @@ void Worker::follow(std::uint64_t step) {
   if (impl_->step) impl_->step->set(&step);
 }
 
-const int* Worker::mark() const { return impl_->tools.mark; }
+int* Worker::mark() const { return impl_->tools.mark; }
 
 void Worker::forget_mark() {
   check(cudaMemsetAsync(impl_->mark.data(), 0, impl_->mark.bytes(), impl_->tools.stream));

@@ -69,8 +69,9 @@ class Worker {
   // a captured graph could not follow it. Not part of a capture.
   void follow(std::uint64_t step);
 
-  // On the device: not zero once a loss in training was infinite or not a number.
-  const int* mark() const;
+  // On the device: not zero once a loss in training was infinite or not a number, or whoever takes
+  // the steps has set it.
+  int* mark() const;
   void forget_mark();
 
   // Chooses algorithms for `n` samples and makes room for them. Once every node is prepared for

@@ -1,6 +1,7 @@
 // Each sample normalised by its own mean and variance: one block per sample, which reads it again
 // for every sum, from caches where it fits. The gradients of weight and bias are sums over samples,
 // one thread per element, always in the same order.
+#include "backends/cuda/block_sum.cuh"
 #include "backends/cuda/each.cuh"
 
 namespace regatta::cuda {
@@ -18,31 +19,18 @@ struct Statistics {
   float mean, inverse_deviation;
 };
 
-// The sum over a block's threads, in a fixed order, known to all of them.
-__device__ double block_sum(double value) {
-  __shared__ double shared[threads_per_block];
-  __syncthreads();  // whoever still reads an earlier sum
-  shared[threadIdx.x] = value;
-  for (unsigned half = threads_per_block / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-  }
-  __syncthreads();
-  return shared[0];
-}
-
 template <class T>
 __device__ Statistics statistics(const View& view, const T* values, float epsilon) {
   const auto count = static_cast<double>(view.elements);
   float sum = 0;
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) sum += to_float(values[i]);
-  const auto mean = static_cast<float>(block_sum(static_cast<double>(sum)) / count);
+  const auto mean = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
   float squares = 0;
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) {
     const float distance = to_float(values[i]) - mean;
     squares += distance * distance;
   }
-  const double variance = block_sum(static_cast<double>(squares)) / count;
+  const double variance = block_sum<threads_per_block>(static_cast<double>(squares)) / count;
   return {mean, static_cast<float>(1 / sqrt(variance + static_cast<double>(epsilon)))};
 }
 
@@ -80,8 +68,8 @@ __global__ void __launch_bounds__(threads_per_block)
     product += scaled(i) * normalised(i);
   }
   const auto count = static_cast<double>(view.elements);
-  const auto mean = static_cast<float>(block_sum(static_cast<double>(sum)) / count);
-  const auto mean_product = static_cast<float>(block_sum(static_cast<double>(product)) / count);
+  const auto mean = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
+  const auto mean_product = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(product)) / count);
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) {
     const float dx = by.inverse_deviation * (scaled(i) - mean - normalised(i) * mean_product);
     In& to = target[first + i];

@@ -16,4 +16,14 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const std::string& what) : bytes_(
 
 DeviceMemory::~DeviceMemory() { cudaFree(data_); }
 
+void zero(int device, void* data, std::size_t bytes) {
+  int before = 0;
+  check(cudaGetDevice(&before));
+  check(cudaSetDevice(device));
+  // Not the default stream, which may not be used while another thread captures.
+  check(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
+  check(cudaStreamSynchronize(cudaStreamPerThread));
+  check(cudaSetDevice(before));
+}
+
 }  // namespace regatta::cuda

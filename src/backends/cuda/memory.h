@@ -29,6 +29,9 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
+// Zeroes memory of a device that nobody uses yet; any thread may call it.
+void zero(int device, void* data, std::size_t bytes);
+
 // Offsets inside a workspace: cuDNN and vector loads want whole lines.
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 

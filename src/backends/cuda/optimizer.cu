@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 
+#include "backends/cuda/block_sum.cuh"
 #include "backends/cuda/check.h"
 #include "backends/cuda/optimizer.h"
 #include "backends/cuda/vector.cuh"
@@ -47,13 +49,43 @@ __global__ void __launch_bounds__(threads) add_slots(float* sum, Slots slots, st
   for_each_four(count, AddSlots{sum, slots});
 }
 
+// --- gradients that are infinite or not a number
+
+// Where that is noted: for the steps to come, and for the host. Null: nobody cares.
+struct Alarm {
+  int *mark, *told;
+  // A mark that a loss has set is the loss's own story.
+  __device__ void raise() const {
+    if (*mark != 0) return;
+    *mark = 1;
+    *told = 1;
+  }
+};
+
+struct LookAtGradient {
+  const float* gradient;
+  const Alarm& alarm;
+  template <int V>
+  __device__ void operator()(std::size_t at) const {
+    const Pack<float, V> values = load<V>(gradient + at);
+    bool fine = true;
+    for (int v = 0; v < V; ++v) fine = fine && isfinite(values.values[v]);
+    if (!fine) alarm.raise();
+  }
+};
+
+__global__ void __launch_bounds__(threads)
+    look_at_gradient(const float* gradient, std::size_t count, Alarm alarm) {
+  for_each_four(count, LookAtGradient{gradient, alarm});
+}
+
 // --- steps
 
 // A step as kernels see it: pointers of the device, null where there is nothing.
 struct Step {
   OptimizerKind kind;
   const UpdateNumbers* numbers;
-  const int* mark;
+  const int* mark;  // null: there is none
   const float* gradient_scale;
   const float* gradient;
   float *parameters, *mean, *squares, *average;
@@ -185,19 +217,6 @@ __device__ double& part_sum(double* sums, unsigned tensor, unsigned part, int wh
   return sums[(tensor * parts + part) * 2 + static_cast<unsigned>(which)];
 }
 
-// The sum over a block's threads, in a fixed order, known to all of them.
-__device__ double block_sum(double value) {
-  __shared__ double shared[threads];
-  __syncthreads();  // whoever still reads an earlier sum
-  shared[threadIdx.x] = value;
-  for (unsigned half = threads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-  }
-  __syncthreads();
-  return shared[0];
-}
-
 __device__ double squares_of_part(const float* values, const Tensors::Row& row, const Clip* clip) {
   double sum = 0;
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
@@ -206,7 +225,7 @@ __device__ double squares_of_part(const float* values, const Tensors::Row& row, 
     const float value = clip ? (*clip)(values[row.first + i]) : values[row.first + i];
     sum += static_cast<double>(value) * static_cast<double>(value);
   }
-  return block_sum(sum);
+  return block_sum<threads>(sum);
 }
 
 __global__ void __launch_bounds__(threads)
@@ -231,7 +250,7 @@ __global__ void __launch_bounds__(threads)
   double sum = 0;
   for (unsigned i = threadIdx.x; i < tensors * parts; i += threads)
     sum += part_sum(sums, i / parts, i % parts, 0);
-  sum = block_sum(sum);
+  sum = block_sum<threads>(sum);
   if (threadIdx.x == 0) *total = add ? *total + sum : sum;
 }
 
@@ -243,12 +262,15 @@ struct Sums {
 
 // One block; `total` carries the sum on to the next launch.
 __global__ void __launch_bounds__(threads)
-    scale_by_norm(const UpdateNumbers* numbers, Sums sums, double* total, bool add, float* scale) {
+    scale_by_norm(const UpdateNumbers* numbers, Sums sums, double* total, bool add, float* scale,
+                  Alarm alarm) {
   const int i = static_cast<int>(threadIdx.x);
-  double squares = block_sum(i < sums.count ? *sums.data[i] : 0.0);
+  double squares = block_sum<threads>(i < sums.count ? *sums.data[i] : 0.0);
   if (i != 0) return;
   if (add) squares += *total;
   *total = squares;
+  // Squares of floats never overflow a double.
+  if (alarm.mark && !isfinite(squares)) alarm.raise();
   const double longest = static_cast<double>(numbers->clip_norm);
   const auto wanted = static_cast<float>(longest / (sqrt(squares) + 1e-6));
   *scale = wanted < 1.0f ? wanted : 1.0f;
@@ -313,11 +335,20 @@ void reduce_slots(Stream stream, float* sum, std::span<const float* const> other
   }
 }
 
-Optimizer::Optimizer(Stream stream, const int* mark)
+Optimizer::Optimizer(Stream stream, int* mark)
     : stream_(stream),
       mark_(mark),
       numbers_(stream, sizeof(UpdateNumbers), "hyperparameters"),
-      scratch_(sizeof(double) * 2 * parts * Tensors::most, "an optimizer's sums") {}
+      scratch_(sizeof(double) * 2 * parts * Tensors::most, "an optimizer's sums") {
+  // Kernels write there over the bus, and only when something is wrong.
+  check(cudaHostAlloc(reinterpret_cast<void**>(&told_), sizeof(int), cudaHostAllocMapped));
+  *told_ = 0;
+}
+
+Optimizer::~Optimizer() { cudaFreeHost(told_); }
+
+bool Optimizer::saw_not_finite() const { return std::atomic_ref(*told_).load() != 0; }
+void Optimizer::forget_not_finite() { std::atomic_ref(*told_).store(0); }
 
 void Optimizer::sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
                             double* sum) {
@@ -334,7 +365,8 @@ void Optimizer::clip_scale(std::span<const double* const> squares, float* scale)
     some.count = static_cast<int>(std::min(squares.size(), Sums::most));
     std::copy_n(squares.begin(), some.count, some.data);
     squares = squares.subspan(static_cast<std::size_t>(some.count));
-    scale_by_norm<<<1, threads, 0, stream_>>>(numbers(), some, sums(), add, scale);
+    scale_by_norm<<<1, threads, 0, stream_>>>(numbers(), some, sums(), add, scale,
+                                              Alarm{mark_, told_});
     check(cudaGetLastError());
     add = true;
   }
@@ -345,6 +377,12 @@ void Optimizer::update(const UpdateStep& update) {
   const Step step{update.kind,           numbers(),         mark_,
                   update.gradient_scale, update.gradient,   update.parameters,
                   update.moments[0],     update.moments[1], update.average};
+  // Where gradients are clipped by their norm, clip_scale() has seen to it.
+  if (mark_ && !update.gradient_scale) {
+    look_at_gradient<<<blocks_for(update.count), threads, 0, stream_>>>(
+        update.gradient, update.count, Alarm{mark_, told_});
+    check(cudaGetLastError());
+  }
   if (update.kind != OptimizerKind::lars) {
     take_step<<<blocks_for(update.count), threads, 0, stream_>>>(step, update.count);
     check(cudaGetLastError());

@@ -19,8 +19,18 @@ void reduce_slots(Stream stream, float* sum, std::span<const float* const> other
 // follows a learning rate that changes. Sums never change from run to run.
 class Optimizer {
  public:
-  // `mark`, on the device: while it is not zero, no step changes anything. Null: there is none.
-  Optimizer(Stream stream, const int* mark);
+  // `mark`, on the device: while it is not zero, no step changes anything. A gradient that is
+  // infinite or not a number sets it before its bucket moves, or any bucket if gradients are
+  // clipped by their norm. Null: there is none.
+  Optimizer(Stream stream, int* mark);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Whether a gradient has set the mark, as far as steps are done. Any thread may ask.
+  bool saw_not_finite() const;
+  // With no step on its way; the mark is its owner's to clear.
+  void forget_not_finite();
 
   // Brings the numbers of the next steps to the device; not part of a capture.
   void follow(const UpdateNumbers& numbers) { numbers_.set(&numbers); }
@@ -38,7 +48,8 @@ class Optimizer {
   double* sums() const { return reinterpret_cast<double*>(scratch_.data()); }
 
   Stream stream_;
-  const int* mark_;
+  int* mark_;
+  int* told_ = nullptr;  // pinned
   DeviceNumbers numbers_;
   DeviceMemory scratch_;
 };
