@@ -215,6 +215,7 @@ export function timeline(data, tracks) {
   const act = (text, title, action) => element("button", { title, on: { click: action } }, text);
   const box = section("timeline", "Timeline",
     "click, then scroll to zoom · drag to pan · shift-drag a range · W A S D · double-click: all",
+    trace.notice ? element("p", { class: "notice" }, trace.notice) : null,
     surface.holder,
     element("div", { class: "legend" },
       kinds.map((kind) => swatch(phaseColour(kind), kind)),

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/tracing.h"
 #include "base/error.h"
 #include "report/run_report.h"
 #include "train/events.h"
@@ -25,13 +26,19 @@ int run_report(std::span<const char* const> arguments) {
   CLI::App app("Writes a run's report.html again: one page that needs nothing else.",
                "regatta report");
   std::string folder;
-  std::optional<std::string> out;
+  std::optional<std::string> out, window;
   app.add_option("run", folder, "the run's folder")->required()->type_name("RUN");
   app.add_option("--out", out, "the page (default: RUN/report.html)")->type_name("FILE");
+  app.add_option("--window", window, "of the trace, only the steps A to B")->type_name("A:B");
   app.footer("Example:\n  regatta report runs/lenet5-mnist-20260131-235959");
   if (!parse(app, arguments)) return 0;
   const fs::path file = out ? fs::path(*out) : fs::path(folder) / report_name;
-  write_report(folder, file);
+  if (window) {
+    const StepRange range = parse_steps("--window", *window);
+    write_report(folder, file, range.first, range.last);
+  } else {
+    write_report(folder, file);
+  }
   std::cout << file.string() << "\n";
   return 0;
 }

@@ -85,7 +85,8 @@ Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& exec
   }
   energy_.emplace(energy);
   if (!energy_->remark().empty()) std::cerr << "energy: " << energy_->remark() << "\n";
-  executor.record(recorder_);
+  if (const std::string remark = executor.record(recorder_); !remark.empty())
+    std::cerr << "trace: " << remark << "\n";
 }
 
 void Tracing::on_step(const StepRecord& record) {

@@ -161,6 +161,10 @@ void enqueue_add(float* sum, const float* other, std::size_t count) noexcept {
   }
 }
 
+std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string& why) {
+  return cuda::open_kernel_log(why);
+}
+
 void zero_on_device(int device, void* data, std::size_t bytes) { cuda::zero(device, data, bytes); }
 
 }  // namespace regatta
@@ -179,6 +183,7 @@ std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint&, GroupId, const Ex
 
 void enqueue_zero(float*, std::size_t) noexcept {}
 void enqueue_add(float*, const float*, std::size_t) noexcept {}
+std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string&) { return nullptr; }
 void zero_on_device(int, void*, std::size_t) {}
 
 }  // namespace regatta

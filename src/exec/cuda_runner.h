@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "backends/cuda/kernel_log.h"
 #include "exec/submission.h"
 
 namespace regatta {
@@ -31,6 +32,9 @@ std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint& blueprint, GroupId
 // On a StarPU CUDA worker's thread, enqueued on its stream: for StarPU's own reduction.
 void enqueue_zero(float* values, std::size_t count) noexcept;
 void enqueue_add(float* sum, const float* other, std::size_t count) noexcept;
+
+// See cuda::open_kernel_log().
+std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string& why);
 
 // Zeroes memory of a GPU that nobody uses yet.
 void zero_on_device(int device, void* data, std::size_t bytes);

@@ -162,8 +162,9 @@ class Executor::Impl {
     return submission->first_seen();
   }
 
-  void record(std::shared_ptr<trace::Recorder> recorder) {
+  std::string record(std::shared_ptr<trace::Recorder> recorder) {
     recording_ = std::make_unique<Recording>(std::move(recorder), blueprint);
+    return recording_->remark();
   }
   void end_record() {
     starpu_task_wait_for_all();
@@ -416,6 +417,7 @@ class Executor::Impl {
   void run_on_gpu(const TaskRun& run, void* buffers[]) {
     std::vector<std::byte*> pointers(run.task->accesses.size());
     for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = pointer_of(buffers[i]);
+    const LaunchesOf marked(run);
     this_gpu().run(run, pointers);
   }
 
@@ -539,8 +541,8 @@ StepResult Executor::wait(const Ticket& ticket) {
   return impl_->wait(*ticket.submission_, ticket.submission_->wait(impl_->has_spare_cpu()));
 }
 
-void Executor::record(std::shared_ptr<trace::Recorder> recorder) {
-  impl_->record(std::move(recorder));
+std::string Executor::record(std::shared_ptr<trace::Recorder> recorder) {
+  return impl_->record(std::move(recorder));
 }
 void Executor::end_record() { impl_->end_record(); }
 void Executor::watch(std::function<void(const ListTimes&)> sink, Depth depth) {

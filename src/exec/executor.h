@@ -114,8 +114,9 @@ class Executor {
   // conv 'conv1'". Runs the list again without its step, looking at every value, and lets later
   // lists move parameters again. All tickets must have been waited for.
   std::string find_not_finite(StepInput input);
-  // From now on, lists that the recorder wants are recorded. Given once.
-  void record(std::shared_ptr<trace::Recorder> recorder);
+  // From now on, lists that the recorder wants are recorded. Given once. Says in a line what cannot
+  // be recorded here though it was asked for, or nothing.
+  std::string record(std::shared_ptr<trace::Recorder> recorder);
   // With nothing on its way: the record is complete.
   void end_record();
   // From now on `sink` is told what the tasks of each list took, when it is waited for; apart from

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 
+#include "exec/cuda_runner.h"
 #include "exec/submission.h"
 #include "graph/op.h"
 #include "platform/machine.h"
@@ -60,6 +61,11 @@ trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
   return kind;
 }
 
+// Different for every task of a run, never 0.
+std::uint64_t mark_of(const Submission& submission, std::size_t task) {
+  return (std::uint64_t{submission.number} + 1) << 24 | std::uint64_t{task};
+}
+
 }  // namespace
 
 std::chrono::nanoseconds thread_time() {
@@ -68,10 +74,24 @@ std::chrono::nanoseconds thread_time() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
+LaunchesOf::LaunchesOf(const TaskRun& run) : kernels_(run.submission->kernels) {
+  if (!kernels_) return;
+  const auto task = run.task - run.list->tasks.data();
+  kernels_->begin_mark(mark_of(*run.submission, static_cast<std::size_t>(task)));
+}
+
+LaunchesOf::~LaunchesOf() {
+  if (kernels_) kernels_->end_mark();
+}
+
 Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
     : recorder_(std::move(recorder)), blueprint_(blueprint) {
   add_workers();
   active = this;
+  if (!recorder_->options().operators || worker_of_device_.empty()) return;
+  // From the start, so that graphs are made under its eyes; what comes too early is dropped.
+  kernel_log_ = open_kernel_log(remark_);
+  if (kernel_log_) clocks_.first = read_clocks();
 }
 
 Recording::~Recording() {
@@ -93,6 +113,8 @@ void Recording::add_workers() {
       for (std::size_t seen = 0; const DeviceGroup* group : groups)
         if (group->kind == DeviceKind::cuda && seen++ == next_gpu) worker.group = group->name;
       worker.name = "cuda " + std::to_string(next_gpu++);
+      worker_of_device_[starpu_worker_get_devid(static_cast<int>(id))] =
+          static_cast<std::int32_t>(id);
     } else {
       worker.name = "cpu " + std::to_string(next_cpu++);
     }
@@ -127,7 +149,12 @@ bool Recording::begin(Submission& submission, const TaskList& list) {
     starpu_profiling_status_set(wanted ? STARPU_PROFILING_ENABLE : STARPU_PROFILING_DISABLE);
     profiling_ = wanted;
   }
-  if (!wanted) return false;
+  if (!wanted) {
+    pass_kernels();
+    return false;
+  }
+  ++lists_;
+  submission.kernels = kernel_log_.get();
   submission.recorded = true;
   submission.times.resize(list.tasks.size());
   if (recorder_->options().operators)
@@ -142,6 +169,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
       (step <= recorder_->options().last_step))
     recorder_->take(trace::Mark{"step", step, recorder_->time(finished)});
   if (!submission.recorded) return;
+  ++lists_taken_;
   const TaskList& list = *submission.runs.front().list;
   const std::int32_t kind = first_kind(list);
   trace::Piece piece;
@@ -165,8 +193,13 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     task.predicted = static_cast<trace::Time>(1000 * predicted);
     piece.tasks.push_back(task);
     take_operators(times, task, piece);
+    if (kernel_log_ && starpu_worker_get_type(static_cast<int>(worker)) == STARPU_CUDA_WORKER)
+      kernels_.add(DeviceTask{task.id, mark_of(submission, t),
+                              starpu_worker_get_devid(static_cast<int>(worker)), task.start,
+                              task.end});
   }
   take_own(piece, step);
+  if (kernel_log_) take_kernels(piece, false);
   recorder_->take(std::move(piece));
 }
 
@@ -204,7 +237,46 @@ void Recording::take_own(trace::Piece& piece, std::int64_t step) {
   }
 }
 
+ClockMatch::Reading Recording::read_clocks() const {
+  const TraceClock::time_point before = TraceClock::now();
+  const std::uint64_t device = kernel_log_->now();
+  const TraceClock::time_point after = TraceClock::now();
+  return {device, recorder_->time(before + (after - before) / 2)};
+}
+
+void Recording::take_kernels(trace::Piece& piece, bool all) {
+  kernels_.add(kernel_log_->take(all));
+  clocks_.last = read_clocks();
+  for (const KernelTimes::Found& each : kernels_.match(clocks_, all)) {
+    const std::int32_t kind = recorder_->number_of(
+        trace::OperatorKind{kernel_label(kernels_.name(each.name)), "kernel", "kernel"});
+    const auto worker = static_cast<std::size_t>(worker_of_device_.at(each.device));
+    const trace::Time start = std::max<trace::Time>(0, each.start);
+    piece.operators.push_back(
+        {each.task, kind, workers_[worker], start, std::max(start, each.end)});
+  }
+}
+
+// Nothing on its way is recorded now.
+void Recording::pass_kernels() {
+  if (!kernel_log_ || lists_taken_ != lists_) return;
+  if (lists_ > 0) {
+    close_kernels();
+    return;
+  }
+  cuda::KernelNotes early = kernel_log_->take(false);
+  kernels_.add({std::move(early.names), {}, {}});
+}
+
+void Recording::close_kernels() {
+  trace::Piece last;
+  take_kernels(last, true);
+  recorder_->take(std::move(last));
+  kernel_log_.reset();  // a run is faster without it
+}
+
 void Recording::close() {
+  if (kernel_log_) close_kernels();
   for (int bus = 0; bus < starpu_bus_get_count(); ++bus) {
     starpu_profiling_bus_info info{};
     if (starpu_bus_get_profiling_info(bus, &info) != 0 || info.transfer_count == 0) continue;

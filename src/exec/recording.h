@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/kernel_times.h"
 #include "graph/program.h"
 #include "tasks/dependencies.h"
 #include "trace/recorder.h"
@@ -68,6 +69,19 @@ class OperatorTimer {
 };
 
 struct Submission;
+struct TaskRun;
+
+// For as long as it lives, what this thread launches is marked as the task's.
+class LaunchesOf {
+ public:
+  explicit LaunchesOf(const TaskRun& run);
+  ~LaunchesOf();
+  LaunchesOf(const LaunchesOf&) = delete;
+  LaunchesOf& operator=(const LaunchesOf&) = delete;
+
+ private:
+  cuda::KernelLog* kernels_;
+};
 
 class Recording {
  public:
@@ -75,6 +89,9 @@ class Recording {
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
+
+  // Why something that was asked for is not recorded, for a reader to be told once; or empty.
+  const std::string& remark() const { return remark_; }
 
   // Whether the list that is about to be submitted is recorded; gives it the places to write to.
   bool begin(Submission& submission, const TaskList& list);
@@ -116,6 +133,10 @@ class Recording {
   void take_operators(const TaskTimes& times, const trace::Task& task, trace::Piece& piece);
   void take_own(trace::Piece& piece, std::int64_t step);
   void note_own(const OwnTime& time);
+  ClockMatch::Reading read_clocks() const;
+  void take_kernels(trace::Piece& piece, bool all);
+  void pass_kernels();
+  void close_kernels();
 
   std::shared_ptr<trace::Recorder> recorder_;
   const Blueprint& blueprint_;
@@ -129,6 +150,12 @@ class Recording {
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
   bool profiling_ = false;
+  std::unique_ptr<cuda::KernelLog> kernel_log_;  // of operators on GPUs, if CUPTI is there
+  KernelTimes kernels_;
+  ClockMatch clocks_;
+  std::size_t lists_ = 0, lists_taken_ = 0;                // recorded ones
+  std::map<std::int32_t, std::int32_t> worker_of_device_;  // CUDA's number to the record's
+  std::string remark_;
   std::mutex own_mutex_;
   std::vector<OwnTime> own_;
 };

@@ -42,6 +42,7 @@ struct Submission {
   std::vector<TaskRun> runs;
   std::vector<TaskTimes> times;  // by task, if recorded or watched
   bool recorded = false;
+  cuda::KernelLog* kernels = nullptr;       // whom launches of GPU tasks are marked for
   std::size_t number = 0;                   // of all lists submitted
   std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
   std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on

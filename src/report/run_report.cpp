@@ -125,7 +125,8 @@ RunCurves read_curves(const fs::path& folder) {
 }
 
 PageData run_page(const std::string& name, const Json& run, const RunCurves& curves,
-                  const trace::Record* record, const trace::Analysis* analysis) {
+                  const trace::Record* record, const trace::Analysis* analysis,
+                  std::size_t most_tasks) {
   const Json recipe = run.value("recipe", Json::object());
   std::string title = recipe.value("model", name);
   if (recipe.contains("data")) title += " on " + fact_text(recipe["data"]);
@@ -136,11 +137,16 @@ PageData run_page(const std::string& name, const Json& run, const RunCurves& cur
                  {"tables", Json::array()},
                  {"facts", all_facts(run)}});
   add_curves(page, run, curves);
-  if (record && analysis) add_trace(page, run, *record, *analysis);
+  if (record && analysis) add_trace(page, run, *record, *analysis, most_tasks);
   return page;
 }
 
-std::vector<StepUse> write_report(const fs::path& folder, const fs::path& file) {
+namespace {
+
+// `window_of` says which part of the record is meant.
+template <class WindowOf>
+std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
+                                const WindowOf& window_of) {
   if (!fs::exists(folder / "run.json"))
     throw InputError("'" + folder.string() + "' is not the folder of a run: it has no run.json");
   const Json run = read_json(folder / "run.json");
@@ -151,9 +157,22 @@ std::vector<StepUse> write_report(const fs::path& folder, const fs::path& file) 
     return {};
   }
   const trace::Record record = trace::read_store(folder / trace::store_name);
-  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const trace::Analysis analysis = trace::analyse(record, window_of(record));
   write_file(file, run_page(name, run, curves, &record, &analysis).html());
   return use_by_step(record, analysis);
+}
+
+}  // namespace
+
+std::vector<StepUse> write_report(const fs::path& folder, const fs::path& file) {
+  return write_part(folder, file, trace::whole_window);
+}
+
+void write_report(const fs::path& folder, const fs::path& file, std::int64_t first,
+                  std::int64_t last) {
+  write_part(folder, file, [&](const trace::Record& record) {
+    return trace::window_of_steps(record, first, last);
+  });
 }
 
 }  // namespace regatta

@@ -23,11 +23,15 @@ RunCurves read_curves(const std::filesystem::path& folder);
 
 // `run` is run.json; `record` and `analysis` may be missing (a run without --trace).
 PageData run_page(const std::string& name, const Json& run, const RunCurves& curves,
-                  const trace::Record* record, const trace::Analysis* analysis);
+                  const trace::Record* record, const trace::Analysis* analysis,
+                  std::size_t most_tasks = most_page_tasks);
 
 // Reads a run folder, with its trace if there is one, and writes the page. Throws InputError.
 // Returns what the traced steps used; nothing without a trace.
 std::vector<StepUse> write_report(const std::filesystem::path& folder,
                                   const std::filesystem::path& file);
+// Of the trace, only the steps `first` to `last`. Throws InputError if it has none of them.
+void write_report(const std::filesystem::path& folder, const std::filesystem::path& file,
+                  std::int64_t first, std::int64_t last);
 
 }  // namespace regatta

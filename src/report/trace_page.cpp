@@ -11,8 +11,7 @@
 namespace regatta {
 namespace {
 
-constexpr std::size_t most_tasks = 500'000;  // more would make a page that browsers choke on
-constexpr std::size_t most_rows = 10;        // of a table
+constexpr std::size_t most_rows = 10;  // of a table
 
 // "layer1.0.conv1" for a segment of one operator, "conv1 … fc" for a longer one.
 Json segment_names(const Json& run, const trace::Record& record) {
@@ -28,15 +27,14 @@ Json segment_names(const Json& run, const trace::Record& record) {
   return names;
 }
 
-// Which of the record's tasks the page shows: those that touch the window, at most so many.
-std::vector<std::size_t> shown_tasks(const trace::Record& record, const trace::Window& window) {
+// Those of the record's tasks that touch the window, as they began.
+std::vector<std::size_t> tasks_within(const trace::Record& record, const trace::Window& window) {
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < record.tasks.size(); ++i) {
     const trace::Task& task = record.tasks[i];
     if (task.worker >= 0 && task.end > window.start && task.start < window.end) shown.push_back(i);
   }
   std::ranges::stable_sort(shown, {}, [&](std::size_t i) { return record.tasks[i].start; });
-  if (shown.size() > most_tasks) shown.resize(most_tasks);
   return shown;
 }
 
@@ -54,9 +52,21 @@ float span_seconds(trace::Time from, trace::Time to) {
 
 class TracePage {
  public:
-  TracePage(PageData& page, const trace::Record& record, const trace::Analysis& analysis)
-      : page_(page), record_(record), analysis_(analysis), start_(analysis.window.start) {
-    tasks_ = shown_tasks(record, analysis.window);
+  TracePage(PageData& page, const trace::Record& record, const trace::Analysis& analysis,
+            std::size_t most_tasks)
+      : page_(page),
+        record_(record),
+        analysis_(analysis),
+        most_tasks_(most_tasks),
+        start_(analysis.window.start),
+        tasks_(tasks_within(record, analysis.window)) {
+    if (tasks_.size() > most_tasks) {
+      notice_ = "The timeline shows the first " +
+                count_text(static_cast<std::int64_t>(most_tasks)) + " of " +
+                count_text(static_cast<std::int64_t>(tasks_.size())) +
+                " tasks; regatta report RUN --window A:B shows all of the steps A to B.";
+      tasks_.resize(most_tasks);
+    }
     for (std::size_t row = 0; row < tasks_.size(); ++row)
       row_of_[record.tasks[tasks_[row]].id] = static_cast<std::uint32_t>(row);
   }
@@ -123,7 +133,7 @@ class TracePage {
     std::vector<std::uint8_t> causes;
     std::vector<std::uint32_t> blamed;
     for (const trace::IdleInterval& idle : analysis_.idle) {
-      if (starts.size() >= most_tasks) break;
+      if (starts.size() >= most_tasks_) break;
       starts.push_back(offset(idle.start));
       durations.push_back(span_seconds(idle.start, idle.end));
       workers.push_back(or_none<std::uint16_t>(idle.worker));
@@ -179,6 +189,7 @@ class TracePage {
                              {"causes", causes},
                              {"wall_s", trace::seconds(analysis_.wall())},
                              {"tasks", analysis_.tasks}};
+    if (!notice_.empty()) page_.json()["trace"]["notice"] = notice_;
   }
 
   void add_tiles() {
@@ -299,8 +310,10 @@ class TracePage {
   PageData& page_;
   const trace::Record& record_;
   const trace::Analysis& analysis_;
+  std::size_t most_tasks_;
   trace::Time start_;
   std::vector<std::size_t> tasks_;  // indices into the record, by start
+  std::string notice_;              // what the page leaves out
   std::unordered_map<std::int64_t, std::uint32_t> row_of_;
   std::vector<std::string> phase_names_;
 };
@@ -308,8 +321,8 @@ class TracePage {
 }  // namespace
 
 void add_trace(PageData& page, const Json& run, const trace::Record& record,
-               const trace::Analysis& analysis) {
-  TracePage(page, record, analysis).add(segment_names(run, record));
+               const trace::Analysis& analysis, std::size_t most_tasks) {
+  TracePage(page, record, analysis, most_tasks).add(segment_names(run, record));
 }
 
 std::vector<StepUse> use_by_step(const trace::Record& record, const trace::Analysis& analysis) {

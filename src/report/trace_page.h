@@ -9,9 +9,12 @@
 
 namespace regatta {
 
-// `run` is run.json, for the names of segments; an imported record may have none.
+inline constexpr std::size_t most_page_tasks = 500'000;  // with more, browsers choke
+
+// `run` is run.json, for the names of segments; an imported record may have none. Of more than
+// `most_tasks` the page shows the first, and says so.
 void add_trace(PageData& page, const Json& run, const trace::Record& record,
-               const trace::Analysis& analysis);
+               const trace::Analysis& analysis, std::size_t most_tasks);
 
 // A step's share of idle time over all workers, and what it used.
 struct StepUse {

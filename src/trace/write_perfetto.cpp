@@ -19,7 +19,11 @@ std::string microseconds(Time time) {
 
 class PerfettoWriter {
  public:
-  PerfettoWriter(std::ostream& out, const Record& record) : out_(out), record_(record) {}
+  PerfettoWriter(std::ostream& out, const Record& record)
+      : out_(out),
+        record_(record),
+        has_kernels_(std::ranges::find(record.operator_kinds, "kernel", &OperatorKind::op) !=
+                     record.operator_kinds.end()) {}
 
   void run() {
     out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << Json(record_.metadata).dump()
@@ -61,7 +65,12 @@ class PerfettoWriter {
       event("{\"ph\":\"M\",\"name\":\"thread_name\"" + track(worker) +
             ",\"args\":{\"name\":" + quoted(each.name + " (" + each.group + ")") + "}}");
       event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + track(worker) +
-            ",\"args\":{\"sort_index\":" + std::to_string(w) + "}}");
+            ",\"args\":{\"sort_index\":" + std::to_string(2 * w) + "}}");
+      if (each.kind != "cuda" || !has_kernels_) continue;
+      event("{\"ph\":\"M\",\"name\":\"thread_name\"" + track(kernels_of(worker)) +
+            ",\"args\":{\"name\":" + quoted(each.name + " kernels") + "}}");
+      event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + track(kernels_of(worker)) +
+            ",\"args\":{\"sort_index\":" + std::to_string(2 * w + 1) + "}}");
     }
   }
 
@@ -82,9 +91,15 @@ class PerfettoWriter {
           ",\"dur\":" + microseconds(task.duration()) + ",\"args\":{" + arguments + "}}");
   }
 
+  // The host sees a GPU's task begin and end a little late, so kernels do not lie inside of it.
+  std::int32_t kernels_of(std::int32_t worker) const {
+    return static_cast<std::int32_t>(record_.workers.size()) + worker;
+  }
+
   void slice(const Operator& each) {
     const OperatorKind& kind = record_.operator_kinds[static_cast<std::size_t>(each.kind)];
-    event("{\"ph\":\"X\",\"cat\":\"operator\",\"name\":" + quoted(kind.name) + track(each.worker) +
+    const std::int32_t line = kind.op == "kernel" ? kernels_of(each.worker) : each.worker;
+    event("{\"ph\":\"X\",\"cat\":\"operator\",\"name\":" + quoted(kind.name) + track(line) +
           ",\"ts\":" + microseconds(each.start) +
           ",\"dur\":" + microseconds(each.end - each.start) +
           ",\"args\":{\"op\":" + quoted(kind.op) + ",\"work\":" + quoted(kind.work) + "}}");
@@ -110,6 +125,7 @@ class PerfettoWriter {
 
   std::ostream& out_;
   const Record& record_;
+  bool has_kernels_;
   bool first_ = true;
 };
 

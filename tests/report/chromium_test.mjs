@@ -47,6 +47,7 @@ async function useTimeline(page, tasks) {
 
   const whole = await state();
   assert.equal(Number(whole.tasks), Number(tasks), "the page shows every task");
+  assert.equal(await page.locator(".notice").count(), 0, "so it has nothing to excuse");
   for (const id of ["throughput", "loss", "accuracy", "idle", "workers", "utilisation", "facts"])
     assert.equal(await page.locator(`#${id}`).count(), 1, `there is a part '${id}'`);
   await drawn();
@@ -105,6 +106,13 @@ async function useTimeline(page, tasks) {
   assert.equal(again.to - again.from, whole.to - whole.from, "a double click shows everything");
 }
 
+async function useCut(page) {
+  assert.equal(await page.locator("#timeline").getAttribute("data-tasks"), "100");
+  const notice = page.locator("#timeline .notice");
+  assert.ok(await notice.isVisible(), "what is left out is said");
+  assert.match(await notice.innerText(), /first 100 of 300 tasks; .*--window A:B/);
+}
+
 async function useScaling(page) {
   for (const id of ["speedup", "efficiency"])
     assert.equal(await page.locator(`#${id} canvas`).count(), 1, `there is a chart '${id}'`);
@@ -118,7 +126,9 @@ try {
   for (const tasks of [2000, 100000]) {
     const run = makeRun(tasks);
     await withPage(browser, join(run, "report.html"), (page) => useTimeline(page, tasks));
-    if (tasks === 2000) await withPage(browser, join(run, "scaling.html"), useScaling);
+    if (tasks !== 2000) continue;
+    await withPage(browser, join(run, "cut.html"), useCut);
+    await withPage(browser, join(run, "scaling.html"), useScaling);
   }
 } finally {
   await browser.close();

@@ -50,6 +50,29 @@ TEST(Report, HoldsEveryTaskAndIdleStretch) {
   EXPECT_EQ(page.json()["trace"].at("phases").size(), 4u);
 }
 
+TEST(Report, OfMoreTasksThanAPageHoldsSaysHowManyItShows) {
+  const trace::Record record = made_up_record(1000, 4);
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const PageData cut = run_page("r", Json::object(), {}, &record, &analysis, 600);
+  EXPECT_THAT(cut.json().at("trace").at("notice").get<std::string>(),
+              HasSubstr("shows the first 600 of 1,000 tasks; regatta report RUN --window A:B"));
+  for (const Json& column : cut.json().at("columns"))
+    if (column.at("name") == "task.start") EXPECT_EQ(column.at("count"), 600);
+  const PageData whole = run_page("r", Json::object(), {}, &record, &analysis, 1000);
+  EXPECT_FALSE(whole.json().at("trace").contains("notice"));
+}
+
+TEST(Report, OfAWindowHoldsItsStepsAlone) {
+  const TemporaryFolder folder;
+  write_made_up_run(folder.path() / "run", 1000, 4);
+  const auto written = folder.path() / "page.html";
+  write_report(folder.path() / "run", written, 3, 4);
+  write_report(folder.path() / "run", folder.path() / "whole.html");
+  EXPECT_LT(read_file(written).size(), read_file(folder.path() / "whole.html").size());
+  EXPECT_THAT(error_text([&] { write_report(folder.path() / "run", written, 9000, 9001); }),
+              HasSubstr("9000"));
+}
+
 TEST(Report, OfARunWithoutATraceHasItsCurves) {
   const TemporaryFolder folder;
   write_made_up_run(folder.path() / "run", 0, 2);
@@ -107,6 +130,11 @@ TEST(ReportFixture, IsWrittenWhereAskedFor) {
   const std::filesystem::path folder = text.substr(0, colon);
   write_made_up_run(folder, std::stoll(text.substr(colon + 1)), 8);
   write_report(folder, folder / report_name);
+  const trace::Record record = made_up_record(300, 2);
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const PageData cut =
+      run_page("cut", Json::object(), read_curves(folder), &record, &analysis, 100);
+  write_file(folder / "cut.html", cut.html());
   std::vector<ScalingCell> cells;
   for (const int workers : {1, 2, 4, 8})
     cells.push_back(
