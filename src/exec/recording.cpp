@@ -148,6 +148,7 @@ bool Recording::begin(Submission& submission, const TaskList& list) {
     // StarPU tells how long data took to come; it costs about a microsecond a task.
     starpu_profiling_status_set(wanted ? STARPU_PROFILING_ENABLE : STARPU_PROFILING_DISABLE);
     profiling_ = wanted;
+    if (!wanted) take_links();
   }
   if (!wanted) {
     pass_kernels();
@@ -277,6 +278,11 @@ void Recording::close_kernels() {
 
 void Recording::close() {
   if (kernel_log_) close_kernels();
+  if (profiling_) take_links();
+}
+
+// StarPU counts from when it is told to profile, and goes on when it no longer is.
+void Recording::take_links() {
   for (int bus = 0; bus < starpu_bus_get_count(); ++bus) {
     starpu_profiling_bus_info info{};
     if (starpu_bus_get_profiling_info(bus, &info) != 0 || info.transfer_count == 0) continue;

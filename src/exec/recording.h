@@ -135,6 +135,7 @@ class Recording {
   void note_own(const OwnTime& time);
   ClockMatch::Reading read_clocks() const;
   void take_kernels(trace::Piece& piece, bool all);
+  void take_links();
   void pass_kernels();
   void close_kernels();
 

@@ -87,8 +87,10 @@ TEST_F(CudaRecording, LinksCountTheBytesOfTheSamplesAndLosses) {
     if (link.to.find("CUDA") != std::string::npos) there += link.bytes;
     if (link.from.find("CUDA") != std::string::npos) back += link.bytes;
   }
-  EXPECT_GE(there, 20 * 64 * 28 * 28) << "twenty steps of bytes";
-  EXPECT_GE(back, 20 * 64 * 8) << "twenty steps of losses";
+  // Twenty steps, but for what was under way when they began.
+  EXPECT_GE(there, 18 * 64 * 28 * 28);
+  EXPECT_LT(there, 30 * 64 * 28 * 28) << "not the whole run's";
+  EXPECT_GE(back, 18 * 64 * 8);
 }
 
 TEST_F(CudaRecording, EveryStepHasTheGpusJoules) {

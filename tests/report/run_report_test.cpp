@@ -57,7 +57,9 @@ TEST(Report, OfMoreTasksThanAPageHoldsSaysHowManyItShows) {
   EXPECT_THAT(cut.json().at("trace").at("notice").get<std::string>(),
               HasSubstr("shows the first 600 of 1,000 tasks; regatta report RUN --window A:B"));
   for (const Json& column : cut.json().at("columns"))
-    if (column.at("name") == "task.start") EXPECT_EQ(column.at("count"), 600);
+    if (column.at("name") == "task.start") {
+      EXPECT_EQ(column.at("count"), 600);
+    }
   const PageData whole = run_page("r", Json::object(), {}, &record, &analysis, 1000);
   EXPECT_FALSE(whole.json().at("trace").contains("notice"));
 }

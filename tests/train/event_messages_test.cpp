@@ -237,9 +237,10 @@ TEST(EventMessages, OfATracedRunHoldItsCurvesAndItsPlan) {
   }
   for (const char* tag : {"train/loss", "train/learning_rate", "train/images_per_s"})
     EXPECT_THAT(scalars, Contains(Pair(tag, 1)));
-  if (!report_page.empty())  // they come with the report
+  if (!report_page.empty()) {  // they come with the report
     for (const char* tag : {"trace/idle_share", "trace/joules"})
       EXPECT_THAT(scalars, Contains(Pair(tag, 12)));
+  }
   EXPECT_THAT(plan, HasSubstr("segment"));
 }
 
