@@ -335,7 +335,7 @@ class Executor::Impl {
     task->name = phase_name(run.task->actions.front().phase).data();
     task->callback_func = [](void* argument) {
       const auto& finished = *static_cast<TaskRun*>(argument);
-      if (finished.times) finished.executor->note_end(finished);
+      if (finished.times) note_end(finished);
       if (finished.starpu->cl->where == STARPU_CUDA) finished.executor->look_at_gradient(finished);
       finished.submission->task_finished();
     };
@@ -375,15 +375,16 @@ class Executor::Impl {
     run.submission->fail(std::make_exception_ptr(NotFinite("the gradient is no longer a number")));
   }
 
-  void note_end(const TaskRun& run) {
+  static void note_end(const TaskRun& run) {
     // On a GPU the task's function only handed the work over.
     if (run.starpu->cl->where == STARPU_CUDA)
-      recording_->device_task_ended(run.times->worker, run.times->start, run.times->end);
+      device_task_ended(run.times->worker, run.times->start, run.times->end);
     run.times->predicted_us = run.starpu->predicted;
     if (starpu_profiling_task_info* info = run.starpu->profiling_info)
+      // StarPU leaves the end unset where data were already on their way.
       run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
-          1000 * starpu_timing_timespec_delay_us(&info->acquire_data_start_time,
-                                                 &info->acquire_data_end_time)));
+          1000 * std::max(0.0, starpu_timing_timespec_delay_us(&info->acquire_data_start_time,
+                                                               &info->acquire_data_end_time))));
   }
 
   WorkerState& this_worker() {

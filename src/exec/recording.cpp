@@ -74,6 +74,15 @@ std::chrono::nanoseconds thread_time() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
+void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::time_point& end) {
+  // By StarPU's number, each used on its worker's thread alone: when the GPU's last task ended.
+  static std::array<TraceClock::time_point, STARPU_NMAXWORKERS> free;
+  TraceClock::time_point& before = free[static_cast<std::size_t>(worker)];
+  end = TraceClock::now();
+  start = std::max(start, before);
+  before = end;
+}
+
 LaunchesOf::LaunchesOf(const TaskRun& run) : kernels_(run.submission->kernels) {
   if (!kernels_) return;
   const auto task = run.task - run.list->tasks.data();
@@ -120,7 +129,7 @@ void Recording::add_workers() {
     }
     workers_.push_back(recorder_->add(worker));
   }
-  gpus_.resize(workers_.size());
+  handed_.resize(workers_.size());
 }
 
 std::int32_t Recording::first_kind(const TaskList& list) {
@@ -297,14 +306,6 @@ void Recording::take_links() {
   }
 }
 
-void Recording::device_task_ended(int worker, TraceClock::time_point& start,
-                                  TraceClock::time_point& end) {
-  TraceClock::time_point& free = gpus_[static_cast<std::size_t>(worker)].free;
-  end = TraceClock::now();
-  start = std::max(start, free);
-  free = end;
-}
-
 void Recording::note_own(const OwnTime& time) {
   const std::lock_guard lock(own_mutex_);
   if (time.worker >= 0) own_.push_back(time);
@@ -320,7 +321,7 @@ void Recording::own_device_task_begins() {
   Recording* recording = active;
   const int worker = starpu_worker_get_id();
   if (recording && worker >= 0)
-    recording->gpus_[static_cast<std::size_t>(worker)].handed.push_back(TraceClock::now());
+    recording->handed_[static_cast<std::size_t>(worker)].push_back(TraceClock::now());
 }
 
 void Recording::own_device_task_ends(const char* phases) {
@@ -328,12 +329,11 @@ void Recording::own_device_task_ends(const char* phases) {
   const int worker = starpu_worker_get_id();
   if (!recording || worker < 0) return;
   // Empty on a CPU worker, and for a task from before the recording.
-  std::deque<TraceClock::time_point>& handed =
-      recording->gpus_[static_cast<std::size_t>(worker)].handed;
+  std::deque<TraceClock::time_point>& handed = recording->handed_[static_cast<std::size_t>(worker)];
   if (handed.empty()) return;
   OwnTime time{phases, worker, handed.front(), {}};
   handed.pop_front();
-  recording->device_task_ended(worker, time.start, time.end);
+  device_task_ended(worker, time.start, time.end);
   if (recording->profiling_) recording->note_own(time);
 }
 

@@ -68,6 +68,10 @@ class OperatorTimer {
   std::chrono::nanoseconds cpu_{0};
 };
 
+// On a GPU's worker, in the order in which its tasks end: one has, now. It was handed over at
+// `start`; the GPU began it when the one before had ended.
+void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::time_point& end);
+
 struct Submission;
 struct TaskRun;
 
@@ -99,10 +103,6 @@ class Recording {
   void take(const Submission& submission, TraceClock::time_point finished);
   // Nothing is on its way and nothing more comes: totals of the links.
   void close();
-
-  // On the GPU's worker, in the order in which its tasks end: one has, now. It was handed over at
-  // `start`; the GPU began it when the one before had ended.
-  void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::time_point& end);
 
   // A task that StarPU makes by itself: its reductions. On the worker, for as long as it lives.
   class OwnTask {
@@ -143,11 +143,9 @@ class Recording {
   const Blueprint& blueprint_;
   Dependencies dependencies_;
   std::vector<std::int32_t> workers_;  // by StarPU's number
-  struct Gpu {
-    TraceClock::time_point free;                // when its last task ended
-    std::deque<TraceClock::time_point> handed;  // StarPU's own tasks that have not ended
-  };
-  std::vector<Gpu> gpus_;  // by StarPU's number; each used on its worker's thread alone
+  // By StarPU's number, each used on its worker's thread alone: when the GPU was handed those of
+  // StarPU's own tasks that have not ended.
+  std::vector<std::deque<TraceClock::time_point>> handed_;
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
   bool profiling_ = false;
