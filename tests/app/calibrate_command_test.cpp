@@ -48,6 +48,8 @@ TEST(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {
 }
 
 TEST(CalibrateCommand, MistakesAreToldInOneLine) {
+  const TemporaryFolder folder;
+  const ScopedVariable profiles("REGATTA_PROFILES", folder.path().string());
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--model", "tinny"},
                                                 {"--model", "tiny", "--batch", "x"},
                                                 {"--model", "tiny", "--teams", "1"},
