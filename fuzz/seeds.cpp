@@ -22,6 +22,7 @@
 #include "ops/builder.h"
 #include "plan/make_plan.h"
 #include "plan/plan_file.h"
+#include "platform/simgrid_xml.h"
 #include "profile/store.h"
 #include "trace/sqlite.h"
 #include "trace/store.h"
@@ -167,6 +168,28 @@ void network_seeds(const fs::path& json, const fs::path& onnx) {
   }
 }
 
+void platform_seeds(const fs::path& json, const fs::path& xml) {
+  Platform platform{.name = "p", .remark = {}, .nodes = {}, .network = {}};
+  PlatformNode node;
+  node.name = "n";
+  node.count = 3;
+  node.groups = {{.name = "cpu", .memory = 1, .costs = {.flops = 1e9}}};
+  platform.nodes = {node};
+  platform.network.link = {1e9, 1e-6};
+  write_file(json / "star", platform.to_json().dump());
+  write_file(xml / "star", platform_to_xml(platform));
+  platform.nodes[0].attached = "s";
+  platform.network.topology = Topology::wide_area;
+  platform.network.switches = {{.name = "r"},
+                               {.name = "s", .count = 2, .parent = "r", .link = {1e9, 0}}};
+  write_file(json / "tree", platform.to_json().dump());
+  write_file(xml / "tree", platform_to_xml(platform));
+  write_file(xml / "cluster",
+             "<platform version='4.1'><cluster id='c' prefix='n' suffix='' radical='0-3' "
+             "speed='1Gf' bw='1Gbps' lat='1us' topology='FAT_TREE' "
+             "topo_parameters='2;2,2;1,1;1,1'/></platform>");
+}
+
 void run_json_seeds(const fs::path& folder, const fs::path& plans) {
   Recipe recipe;
   recipe.model = "tiny";
@@ -257,5 +280,6 @@ int main(int count, char** arguments) {
   network_seeds(folder_in(root, "network_json"), folder_in(root, "onnx"));
   run_json_seeds(folder_in(root, "run_json"), folder_in(root, "plan"));
   costs_seeds(folder_in(root, "costs"));
+  platform_seeds(folder_in(root, "platform"), folder_in(root, "platform_xml"));
   return 0;
 }

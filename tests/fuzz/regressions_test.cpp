@@ -22,6 +22,8 @@
 #include "models/network_json.h"
 #include "models/onnx.h"
 #include "plan/plan_file.h"
+#include "platform/simgrid_xml.h"
+#include "platform/wiring.h"
 #include "profile/store.h"
 #include "trace/import.h"
 #include "train/job.h"
@@ -59,6 +61,8 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        const std::string bytes = read_file(file);
        read_onnx(std::as_bytes(std::span(bytes)));
      }},
+    {"platform", [](const fs::path& file) { Wiring{platform_from_json(read_json(file))}; }},
+    {"platform_xml", [](const fs::path& file) { Wiring{platform_from_xml(read_file(file))}; }},
     {"plan", [](const fs::path& file) { read_plan_file(file, graph_of_recipe); }},
     {"run_json", [](const fs::path& file) { job_of_run(read_json(file)); }},
     {"safetensors", [](const fs::path& file) { read_safetensors(file); }},

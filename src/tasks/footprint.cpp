@@ -1,0 +1,107 @@
+#include "tasks/footprint.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace regatta {
+namespace {
+
+// The group in whose memory a buffer lies; the executor places them alike.
+GroupId home_of(const Blueprint& blueprint, const Buffer& buffer) {
+  switch (buffer.kind) {
+    case BufferKind::samples:
+    case BufferKind::border:
+    case BufferKind::border_gradient:
+      return blueprint.chunks[buffer.first].group;
+    case BufferKind::arena:
+    case BufferKind::partials:
+      return blueprint.chunks[buffer.second].group;
+    case BufferKind::gradient:
+      return blueprint.group_of_slot(buffer.second);
+    case BufferKind::packed:
+      return GroupId{buffer.second};
+    case BufferKind::statistics:
+    case BufferKind::state:
+    case BufferKind::parameters:
+    case BufferKind::moment:
+    case BufferKind::average:
+    case BufferKind::squares:
+    case BufferKind::clip:
+      break;
+  }
+  return blueprint.owner;
+}
+
+}  // namespace
+
+std::string_view buffer_kind_name(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::samples:
+      return "samples";
+    case BufferKind::border:
+      return "values between segments";
+    case BufferKind::border_gradient:
+      return "gradients between segments";
+    case BufferKind::arena:
+      return "values inside segments";
+    case BufferKind::partials:
+    case BufferKind::statistics:
+    case BufferKind::state:
+      return "batch statistics";
+    case BufferKind::parameters:
+      return "parameters";
+    case BufferKind::moment:
+      return "the optimizer's moments";
+    case BufferKind::average:
+      return "averaged parameters";
+    case BufferKind::gradient:
+      return "gradients";
+    case BufferKind::squares:
+    case BufferKind::clip:
+      return "clipping";
+    case BufferKind::packed:
+      return "packed parameters";
+  }
+  return "";
+}
+
+std::vector<Footprint> footprints(const Blueprint& blueprint,
+                                  const std::vector<const TaskList*>& lists) {
+  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> largest;
+  std::map<std::tuple<GroupId, bool, BufferKind>, std::size_t> sums;
+  for (const TaskList* list : lists)
+    for (const Buffer& buffer : list->buffers) {
+      std::size_t& known = largest[{buffer.kind, buffer.first, buffer.second}];
+      const std::size_t bytes = buffer.bytes * static_cast<std::size_t>(buffer.copies);
+      if (bytes <= known) continue;
+      const GroupId group = home_of(blueprint, buffer);
+      const bool gpu = blueprint.group(group).kind == DeviceKind::cuda;
+      const bool samples = buffer.kind == BufferKind::samples;
+      sums[{group, gpu && samples, buffer.kind}] += bytes - known;
+      // Loaded on the host, then copied: both exist.
+      if (gpu && samples) sums[{group, false, buffer.kind}] += bytes - known;
+      known = bytes;
+    }
+  std::vector<Footprint> found;
+  for (const auto& [key, bytes] : sums)
+    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), bytes});
+  std::ranges::stable_sort(found, [](const Footprint& a, const Footprint& b) {
+    return a.group != b.group ? a.group < b.group : a.bytes > b.bytes;
+  });
+  return found;
+}
+
+std::size_t peak_bytes(const Blueprint& blueprint, const std::vector<Footprint>& footprints,
+                       GroupId group) {
+  const bool cpu = blueprint.group(group).kind == DeviceKind::cpu;
+  std::size_t bytes = 0;
+  for (const Footprint& each : footprints) {
+    const bool on_node = each.host || blueprint.group(each.group).kind == DeviceKind::cpu;
+    if (cpu ? on_node : each.group == group && !each.host) bytes += each.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace regatta

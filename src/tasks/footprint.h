@@ -1,0 +1,30 @@
+// How many bytes of buffers a plan needs in each group's memory, known before anything is made.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tasks/task_list.h"
+
+namespace regatta {
+
+// Buffers of one kind in one memory.
+struct Footprint {
+  GroupId group;      // in whose memory
+  bool host = false;  // in the node's memory, though the group is a GPU: loaded samples
+  BufferKind kind = BufferKind::samples;
+  std::size_t bytes = 0;  // all copies
+};
+
+// Of all buffers that these lists name; a buffer that several name counts once. By group, the
+// largest first.
+std::vector<Footprint> footprints(const Blueprint& blueprint,
+                                  const std::vector<const TaskList*>& lists);
+
+// Of a group's own memory; a CPU group's is the node's, with the samples of GPUs.
+std::size_t peak_bytes(const Blueprint& blueprint, const std::vector<Footprint>& footprints,
+                       GroupId group);
+
+std::string_view buffer_kind_name(BufferKind kind);
+
+}  // namespace regatta

@@ -1,0 +1,180 @@
+#include "platform/platform.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "platform/wiring.h"
+#include "support/error_text.h"
+#include "support/json_schema.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const fs::path source = REGATTA_SOURCE_DIR;
+
+Json group_json() {
+  return {{"name", "cpu"},
+          {"kind", "cpu"},
+          {"count", 4},
+          {"memory_bytes", 1 << 30},
+          {"watts", {{"idle", 1}, {"active", 5}}},
+          {"costs", {{"flops", 1e9}}}};
+}
+
+Json node_json(const std::string& name) {
+  return {{"name", name}, {"groups", Json::array({group_json()})}};
+}
+
+Json two_nodes() {
+  return {{"regatta_platform", 1},
+          {"name", "pair"},
+          {"nodes", Json::array({node_json("a"), node_json("b")})},
+          {"network", {{"topology", "star"}, {"bandwidth", 1e9}, {"latency", 1e-5}}}};
+}
+
+std::string refusal(const Json& json) {
+  return error_text([&] { platform_from_json(json); });
+}
+
+TEST(PlatformGallery, EveryFileIsReadAndFitsTheSchema) {
+  const Json schema = read_json(source / "schemas/platform.schema.json");
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(source / "platforms")) {
+    SCOPED_TRACE(entry.path());
+    ++files;
+    const Json json = read_json(entry.path());
+    EXPECT_THAT(schema_faults(schema, json), testing::IsEmpty());
+    const Platform platform = read_platform(entry.path());
+    EXPECT_EQ(platform_from_json(platform.to_json()), platform) << "what was written is read again";
+    EXPECT_THAT(schema_faults(schema, platform.to_json()), testing::IsEmpty());
+  }
+  EXPECT_GE(files, 8);
+}
+
+TEST(PlatformGallery, TheThousandNodesAreAThousand) {
+  const Platform platform = read_platform(source / "platforms/thousand.json");
+  EXPECT_EQ(platform.node_count(), 1000);
+  const Wiring wiring(platform);
+  // 25 racks of 40: neighbours stay in their rack, others pass the core.
+  EXPECT_EQ(wiring.route({0, -1}, {1, -1}).size(), 2u);
+  EXPECT_EQ(wiring.route({0, -1}, {999, -1}).size(), 4u);
+}
+
+TEST(Platform, EveryFaultIsToldWithItsPlace) {
+  Json json = two_nodes();
+  json["nodes"][1]["groups"][0]["watts"]["active"] = -5;
+  json["nodes"][0]["groups"][0]["kind"] = "tpu";
+  json["network"]["bandwidth"] = 0;
+  json["nodes"][0]["colour"] = "red";
+  EXPECT_THAT(refusal(json),
+              AllOf(HasSubstr("nodes[1].groups[0].watts.active: -5"),
+                    HasSubstr("nodes[0].groups[0].kind: device 'tpu' is unknown"),
+                    HasSubstr("network.bandwidth: 0"), HasSubstr("nodes[0].colour")));
+}
+
+TEST(Platform, IsRefusedIfItCannotBe) {
+  Json json = two_nodes();
+  json["regatta_platform"] = 7;
+  EXPECT_THAT(refusal(json), HasSubstr("regatta_platform: 7 is another version"));
+  json = two_nodes();
+  json["nodes"][1]["name"] = "a";
+  EXPECT_THAT(refusal(json), HasSubstr("nodes[1].name: 'a' is there twice"));
+  json = two_nodes();
+  json.erase("network");
+  EXPECT_THAT(refusal(json), HasSubstr("network: is missing"));
+  json = two_nodes();
+  json["nodes"] = Json::array();
+  EXPECT_THAT(refusal(json), HasSubstr("nodes: there is none"));
+  json = two_nodes();
+  json["nodes"][0]["groups"][0]["costs"] = Json::object();
+  EXPECT_THAT(refusal(json), HasSubstr("nodes[0].groups[0].costs: names neither"));
+  json = two_nodes();
+  json["nodes"][0]["groups"][0]["watts"]["idle"] = 9;
+  EXPECT_THAT(refusal(json), HasSubstr("watts.active: 5.0 is less than idle"));
+  json = two_nodes();
+  json["nodes"][0]["groups"][0]["kind"] = "cuda";
+  EXPECT_THAT(refusal(json), HasSubstr("nodes[0].groups[0].bus: is missing"));
+  EXPECT_THAT(refusal(Json::array()), HasSubstr("no object"));
+}
+
+TEST(Platform, SwitchesMustLeadToOneRoot) {
+  Json json = two_nodes();
+  json["network"] = {{"topology", "tree"},
+                     {"bandwidth", 1e9},
+                     {"switches",
+                      {{{"name", "x"}, {"parent", "y"}, {"bandwidth", 1e9}},
+                       {{"name", "y"}, {"parent", "x"}, {"bandwidth", 1e9}}}}};
+  json["nodes"][0]["switch"] = "x";
+  json["nodes"][1]["switch"] = "z";
+  EXPECT_THAT(refusal(json),
+              AllOf(HasSubstr("network.switches[0].parent: the way up"), HasSubstr("is a cycle"),
+                    HasSubstr("nodes[1].switch: there is no switch 'z'")));
+  json["network"]["switches"] = {{{"name", "x"}}, {{"name", "y"}}};
+  EXPECT_THAT(refusal(json), HasSubstr("2 have no parent, but a tree has one root"));
+}
+
+TEST(Platform, SitesMustHangTogether) {
+  Json json = two_nodes();
+  json["network"] = {{"topology", "wide_area"},
+                     {"bandwidth", 1e9},
+                     {"switches", {{{"name", "x"}}, {{"name", "y"}}}}};
+  json["nodes"][0]["switch"] = "x";
+  json["nodes"][1]["switch"] = "y";
+  EXPECT_THAT(refusal(json), HasSubstr("network.sites: 'x' and 'y' are not joined"));
+}
+
+TEST(Platform, AFileNestedTooDeepIsRefused) {
+  const fs::path file = fs::temp_directory_path() / "regatta-deep-platform.json";
+  write_file(file, std::string(100'000, '['));
+  EXPECT_THAT(error_text([&] { read_platform(file); }), HasSubstr("nested too deep"));
+  fs::remove(file);
+}
+
+// --- wiring
+
+std::vector<std::string> names(const Wiring& wiring, const std::vector<int>& route) {
+  std::vector<std::string> found;
+  for (const int wire : route) found.push_back(wiring.wires()[static_cast<std::size_t>(wire)].name);
+  return found;
+}
+
+TEST(Wiring, GpusBelowOneHubReachEachOtherBelowIt) {
+  const Wiring wiring(read_platform(source / "platforms/seven-gpu-box.json"));
+  EXPECT_EQ(names(wiring, wiring.route({0, 0}, {0, 1})),
+            (std::vector<std::string>{"7gforce/gtx1070-left 0 out", "7gforce/gtx1070-left 1 in"}));
+  EXPECT_EQ(names(wiring, wiring.route({0, 0}, {0, 6})),
+            (std::vector<std::string>{"7gforce/gtx1070-left 0 out", "7gforce/left up",
+                                      "7gforce/right down", "7gforce/gtx1080 0 in"}));
+  EXPECT_EQ(names(wiring, wiring.route({0, 3}, {0, -1})),
+            (std::vector<std::string>{"7gforce/gtx1070-right 0 out", "7gforce/right up"}));
+}
+
+TEST(Wiring, SitesAreLeftByTheirLink) {
+  const Wiring wiring(read_platform(source / "platforms/two-sites.json"));
+  const std::vector<int> far = wiring.route({0, -1}, {8, -1});
+  EXPECT_EQ(names(wiring, far),
+            (std::vector<std::string>{"north-0 up", "hill-shore up", "south-0 down"}));
+  EXPECT_DOUBLE_EQ(wiring.latency(far), 0.02 + 6e-5);
+  EXPECT_EQ(names(wiring, wiring.route({8, -1}, {0, -1})),
+            (std::vector<std::string>{"south-0 up", "hill-shore down", "north-0 down"}));
+  EXPECT_TRUE(wiring.route({3, -1}, {3, -1}).empty());
+}
+
+TEST(Wiring, ARingIsWalkedTheShorterWay) {
+  Json json = two_nodes();
+  for (const char* name : {"c", "d", "e"}) json["nodes"].push_back(node_json(name));
+  json["network"]["topology"] = "ring";
+  const Wiring wiring(platform_from_json(json));
+  EXPECT_EQ(names(wiring, wiring.route({0, -1}, {2, -1})),
+            (std::vector<std::string>{"a up", "b up"}));
+  EXPECT_EQ(names(wiring, wiring.route({0, -1}, {3, -1})),
+            (std::vector<std::string>{"e down", "d down"}));
+}
+
+}  // namespace
+}  // namespace regatta
