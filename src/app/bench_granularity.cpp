@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t fewest_steps = 4, warm_up_steps = 2;
+constexpr std::int64_t fewest_steps = 4;
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
 
@@ -30,18 +30,15 @@ class Watch : public TrainObserver {
  public:
   explicit Watch(double seconds) : seconds_(seconds) {}
   void on_step(const StepRecord& record) override {
-    steps_.push_back(record.duration.count());
+    steps_.push_back(record);
     total_ += record.duration.count();
   }
   bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
-  double step_seconds() const {
-    return median_of({steps_.begin() + std::min<std::ptrdiff_t>(warm_up_steps, std::ssize(steps_)),
-                      steps_.end()});
-  }
+  double step_seconds() const { return typical_step_seconds(steps_); }
 
  private:
   double seconds_;
-  std::vector<double> steps_;
+  std::vector<StepRecord> steps_;
   double total_ = 0;
 };
 

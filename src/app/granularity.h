@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "train/job.h"
+#include "train/loop.h"
 
 namespace regatta::app {
 
@@ -43,6 +44,7 @@ class LoadMeter {
 
 // `granularity`, `predicted_step_s`, `measured_step_s`, `idle_share` and `overhead_share`; null
 // where nothing is known.
-Json granularity_fields(const TrainJob& job, double images_per_s, const LoadMeter& meter);
+Json granularity_fields(const TrainJob& job, const std::vector<StepRecord>& steps,
+                        const LoadMeter& meter);
 
 }  // namespace regatta::app

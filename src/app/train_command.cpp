@@ -293,7 +293,7 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
               {"buffer_bytes", executor.buffer_bytes()},
               {"tasks_per_step", executor.tasks_per_step()},
               {"graph_captures", executor.graph_captures()}};
-  result.update(granularity_fields(job, images_per_s, meter));
+  result.update(granularity_fields(job, console.steps(), meter));
   return result;
 }
 
