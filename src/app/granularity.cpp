@@ -12,7 +12,7 @@ namespace {
 // Of the predicted time, so much must rest on measurements.
 constexpr double known_enough = 0.8;
 // A run that takes less is over before measuring has paid.
-constexpr double worth_measuring = 20;
+constexpr double worth_measuring = 3;
 
 CostsFor costs_by(std::shared_ptr<const Profile> profile, std::string data) {
   return [profile = std::move(profile), data = std::move(data)](const Blueprint& blueprint) {

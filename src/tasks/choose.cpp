@@ -20,6 +20,8 @@ constexpr double least_work = 0.5;
 // A guess is no match for a measurement: of what is predicted, at least this part of what the best
 // known plan has must be measured too.
 constexpr double trusted = 0.75;
+// With less than this measured, playing would only compare guesses.
+constexpr double known_at_all = 0.25;
 // Devices are weighed against each other by measurements, not by guesses.
 constexpr double known_both = 0.5;
 // More tasks than this are not worth a look.
@@ -49,6 +51,12 @@ class Search {
       : graph_(graph), recipe_(recipe), options_(options), costs_(costs), cpus_(cpus) {}
 
   Choice run() {
+    if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
+      Choice choice;
+      choice.candidates.push_back(std::move(thumb));
+      choice.tried = 1;
+      return choice;
+    }
     // Many threads first: what they reach rules out most of the rest unseen.
     std::vector<Point> points = cuts();
     std::ranges::stable_sort(points, std::greater{}, threads_of);
@@ -206,6 +214,12 @@ class Search {
         group.lanes = static_cast<int>(std::min<std::int64_t>(point.lanes, group.lanes));
     if (point.bucket_bytes > 0) plan.bucket_bytes = point.bucket_bytes;
     return plan;
+  }
+
+  Candidate by_rule_of_thumb() const {
+    Plan plan = make_plan(graph_, recipe_, options_);
+    require_valid(plan, graph_, recipe_.batch);
+    return predict(graph_, recipe_, plan, costs_, cpus_);
   }
 
   void consider(const Point& point) {

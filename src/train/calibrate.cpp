@@ -402,9 +402,13 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   options.workers = workers;
   options.layout = default_cpu_layout();
   options.budget = budget;
-  // Fewer samples than workers: only teams can keep them all busy.
+  // Fewer samples than workers: only teams can keep them all busy. Where chunks meet, a team that
+  // takes the batch whole never waits.
   if (recipe.batch < workers)
     for (int team = 2; team <= workers; team *= 2) options.teams.push_back(team);
+  else if (meets(graph) && workers > 1)
+    for (int team = workers; team >= 2 && options.teams.size() < 2; team /= 4)
+      options.teams.push_back(team);
   return calibrate(graph, recipe, data, options);
 }
 
