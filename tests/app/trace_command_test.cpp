@@ -203,8 +203,9 @@ TEST(TraceFlags, ARunOfEachReductionIsAccountedFor) {
   for (const char* reduction : {"loop", "redux", "slots"}) {
     const TemporaryFolder folder;
     const fs::path out = folder.path() / "run";
-    const ProgramRun run = run_regatta(
-        train_tiny(out, {"--trace", "--trace-steps", "1:18", "--reduction", reduction}));
+    const ProgramRun run =
+        run_regatta(train_tiny(out, {"--trace", "--trace-steps", "1:18", "--reduction", reduction,
+                                     "--granularity", "fixed", "--scheduler", "eager"}));
     ASSERT_EQ(run.code, 0) << run.err;
     const trace::Record record = trace::read_store(trace::store_of(out));
     const trace::Analysis found = trace::analyse(record, trace::whole_window(record));
