@@ -83,16 +83,16 @@ int run(int count, char** arguments) {
   };
 
   DecodedImage whole;
-  report("decode alone, whole image",
+  report("libjpeg-turbo alone, whole image",
          images_per_second(images, seconds, [&](const Encoded& image, std::uint64_t) {
            decode_image(image.span(), 3, 8, {}, whole);
          }));
-  report("regatta, resize and centre crop",
+  report("Regatta, resize and centre crop",
          images_per_second(images, seconds, [&](const Encoded& image, std::uint64_t) {
            framed(image, evaluation_framing(image.header.size, target));
          }));
   const Augmentation::ResizedCrop crop{.height = side, .width = side};
-  report("regatta, random resized crop",
+  report("Regatta, random resized crop",
          images_per_second(images, seconds, [&](const Encoded& image, std::uint64_t number) {
            framed(image, resized_crop_framing(image.header.size, crop, random_bits(1, 2, number)));
          }));
