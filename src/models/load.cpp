@@ -3,15 +3,18 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "models/network_json.h"
+#include "models/onnx_file.h"
 
 namespace regatta {
 namespace {
 
 namespace fs = std::filesystem;
 
-LoadedModel parse(const std::string& bytes, bool onnx, const std::optional<Shape>& input) {
-  if (!onnx) return {graph_from_json(bytes, input)};
-  OnnxModel model = read_onnx(std::as_bytes(std::span(bytes)), input);
+LoadedModel parse(const std::string& bytes, const fs::path& file,
+                  const std::optional<Shape>& input) {
+  if (file.extension() != ".onnx") return {graph_from_json(bytes, input)};
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  OnnxModel model = read_onnx_file(std::as_bytes(std::span(bytes)), folder, input);
   return {std::move(model.graph), std::move(model.weights)};
 }
 
@@ -26,7 +29,7 @@ bool is_model_file(const std::string& model) {
 LoadedModel read_model_file(const fs::path& file, const ModelOptions& options) {
   const std::string bytes = read_file(file);
   try {
-    LoadedModel model = parse(bytes, file.extension() == ".onnx", options.input);
+    LoadedModel model = parse(bytes, file, options.input);
     const std::int64_t classes = model.graph.classes();
     if (options.classes && *options.classes != classes)
       throw InputError("its last layer gives " + std::to_string(classes) + " classes, not " +

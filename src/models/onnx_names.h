@@ -5,6 +5,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,8 +37,9 @@ class OnnxNames {
  protected:
   using Extents = std::vector<std::int64_t>;
 
-  OnnxNames(const onnx::ModelProto& model, const std::optional<Shape>& input)
-      : in_(model.graph()), builder_(plain_name(in_.name())) {
+  OnnxNames(const onnx::ModelProto& model, const std::optional<Shape>& input,
+            std::filesystem::path folder)
+      : in_(model.graph()), builder_(plain_name(in_.name())), folder_(std::move(folder)) {
     constexpr int most_nodes = 20'000;
     if (in_.node_size() > most_nodes)
       throw InputError("a network of " + std::to_string(in_.node_size()) + " nodes is too large");
@@ -70,12 +72,13 @@ class OnnxNames {
   const OnnxTensor* constant(const std::string& name) {
     if (const auto found = constants_.find(name); found != constants_.end()) return &found->second;
     if (const auto found = tensors_.find(name); found != tensors_.end())
-      return &(constants_[name] = unpack(*found->second, "tensor '" + name.substr(0, 200) + "'"));
+      return &(constants_[name] =
+                   unpack(*found->second, "tensor '" + name.substr(0, 200) + "'", folder_));
     const onnx::NodeProto* node = maker(name, "Constant");
     if (!node) return nullptr;
     const OnnxNode view(*node);
     if (const onnx::AttributeProto* value = view.find("value"))
-      return &(constants_[name] = unpack(value->t(), view.culprit()));
+      return &(constants_[name] = unpack(value->t(), view.culprit(), folder_));
     if (const onnx::AttributeProto* value = view.find("value_float"))
       return &(constants_[name] = {{}, false, {value->f()}, {}});
     if (const onnx::AttributeProto* value = view.find("value_int"))
@@ -254,6 +257,7 @@ class OnnxNames {
     values_[input->name()] = {builder_.add(input_op, "input", {}, {{"shape", extents}})};
   }
 
+  std::filesystem::path folder_;  // for numbers that the file keeps outside
   std::unordered_map<std::string, const onnx::TensorProto*> tensors_;
   std::set<std::string> names_{"input", "loss"};  // of layers
 };

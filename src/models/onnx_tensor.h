@@ -4,6 +4,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct OnnxTensor {
   std::string text() const;  // "64x3x7x7"
 };
 
-// Throws InputError that names the tensor as `what`.
-OnnxTensor unpack(const onnx::TensorProto& tensor, const std::string& what);
+// Throws InputError that names the tensor as `what`. Numbers outside the file are looked for in
+// `folder`.
+OnnxTensor unpack(const onnx::TensorProto& tensor, const std::string& what,
+                  const std::filesystem::path& folder);
 
 }  // namespace regatta

@@ -231,6 +231,20 @@ TEST(OnnxImport, ComputedShapesAndMeansAreFlattening) {
             (std::vector<std::string>{"input", "global_average_pool", "dense", "cross_entropy"}));
 }
 
+// As newer exporters write it.
+TEST(OnnxImport, APartOfAShapeIsFlatteningToo) {
+  File file({2, 4, 4});
+  onnx::NodeProto& shape = file.node("Shape", {"x"}, "batch");
+  File::set(shape, "start", std::int64_t{0});
+  File::set(shape, "end", std::int64_t{-3});
+  file.integers("rest", {32});
+  File::set(file.node("Concat", {"batch", "rest"}, "to"), "axis", std::int64_t{0});
+  file.node("Reshape", {"x", "to"}, "flat");
+  file.dense("flat", 32);
+  EXPECT_EQ(operators_of(file.model().graph),
+            (std::vector<std::string>{"input", "flatten", "dense", "cross_entropy"}));
+}
+
 TEST(OnnxImport, ZerosAroundAnImageBelongToWhatReadsIt) {
   File file({1, 4, 4});
   file.integers("pads", {0, 0, 1, 2, 0, 0, 1, 2});
