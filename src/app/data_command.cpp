@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/fetch.h"
 #include "data/shards.h"
+#include "data/skips.h"
 #include "data/statistics.h"
 #include "platform/machine.h"
 
@@ -28,10 +29,6 @@ constexpr std::int64_t sampled_images = 1000;
 
 std::optional<Shape> input_of(const std::optional<std::string>& text) {
   return text ? std::optional(Shape::parse(*text)) : std::nullopt;
-}
-
-Json skipped_json(const SkippedSamples& skipped) {
-  return {{"count", skipped.count}, {"first", skipped.first}};
 }
 
 Json describe(const DataFlags& flags) {
@@ -61,7 +58,7 @@ Json describe(const DataFlags& flags) {
       *data, flags.exact ? std::numeric_limits<std::int64_t>::max() : sampled_images);
   json["pixels"] = {
       {"samples", found.samples}, {"mean", found.mean}, {"deviation", found.deviation}};
-  json["skipped"] = skipped_json(data->skipped());
+  json["skipped"] = to_json(data->skipped());
   return json;
 }
 
@@ -146,16 +143,13 @@ int prepare(const DataFlags& flags) {
   std::cout << made.samples << " samples, " << made.bytes << " bytes in " << made.shards
             << " shards (" << made.kept << " of them kept) in " << flags.out
             << "; train with --data shards:" << flags.out << "\n";
-  if (made.skipped.count > 0) {
-    std::cout << made.skipped.count << " samples could not be read and were replaced:\n";
-    for (const std::string& each : made.skipped.first) std::cout << "  " << each << "\n";
-  }
+  for (const std::string& line : lines_of(made.skipped, "sample")) std::cout << line << "\n";
   write_json_result(flags.json_file, {{"out", flags.out},
                                       {"samples", made.samples},
                                       {"bytes", made.bytes},
                                       {"shards", made.shards},
                                       {"kept", made.kept},
-                                      {"skipped", skipped_json(made.skipped)}});
+                                      {"skipped", to_json(made.skipped)}});
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/npy.h"
+#include "data/skips.h"
 #include "models/load.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
@@ -24,12 +25,13 @@ struct EvalFlags {
   std::optional<int> workers;
   std::int64_t batch = 64;
   std::string split = "test", devices = "cpu";
-  bool best = false;
+  bool best = false, strict = false;
 };
 
 void declare(CLI::App& app, EvalFlags& flags) {
   app.add_option("--run,run", flags.run, "a run folder of regatta train: its newest checkpoint")
       ->type_name("FOLDER");
+  app.add_flag("--best", flags.best, "the run's best checkpoint instead of its newest");
   app.add_option("--model", flags.model,
                  "a model by name or net.json, with --weights; or net.onnx, with its own")
       ->type_name("NAME|FILE");
@@ -54,11 +56,13 @@ void declare(CLI::App& app, EvalFlags& flags) {
   app.add_option("--devices", flags.devices, "where to compute")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_flag("--strict", flags.strict, "an image that cannot be read ends the run");
   add_json_flag(app, flags.json_file);
 }
 
 struct Evaluated {
   Evaluation evaluation;
+  SkippedSamples skipped;
   std::int64_t samples = 0, classes = 0;
 };
 
@@ -121,7 +125,7 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
   Recipe& recipe = subject.recipe;
   const Graph& graph = subject.graph;
   const Split split = flags.split == "train" ? Split::train : Split::test;
-  const auto data = open_for(recipe, flags.data.value_or(recipe.data), split);
+  const auto data = open_for(recipe, flags.data.value_or(recipe.data), split, flags.strict);
   recipe.batch = std::min(flags.batch, data->info().count);
 
   PlanOptions options;
@@ -145,7 +149,9 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
                       read_safetensors(weights.parent_path() / "optimizer.safetensors"));
     set_weights(executor, file, weights.string());
   }
-  return {evaluate(executor, data, recipe.batch, keep_logits), data->info().count, recipe.classes};
+  Evaluation evaluation = evaluate(executor, data, recipe.batch, keep_logits);
+  for (const std::string& line : lines_of(data->skipped(), "sample")) std::cerr << line << "\n";
+  return {std::move(evaluation), data->skipped(), data->info().count, recipe.classes};
 }
 
 }  // namespace
@@ -164,7 +170,8 @@ int run_eval(std::span<const char* const> arguments) {
               100 * result.evaluation.accuracy, static_cast<long long>(result.samples));
   write_json_result(flags.json_file, {{"loss", result.evaluation.loss},
                                       {"accuracy", result.evaluation.accuracy},
-                                      {"samples", result.samples}});
+                                      {"samples", result.samples},
+                                      {"skipped", to_json(result.skipped)}});
   return 0;
 }
 
@@ -188,7 +195,8 @@ int run_predict(std::span<const char* const> arguments) {
   write_json_result(flags.json_file, {{"out", *flags.out},
                                       {"samples", result.samples},
                                       {"classes", result.classes},
-                                      {"accuracy", result.evaluation.accuracy}});
+                                      {"accuracy", result.evaluation.accuracy},
+                                      {"skipped", to_json(result.skipped)}});
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "data/skips.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
 #include "train/refine.h"
@@ -267,6 +268,16 @@ class Console : public TrainObserver {
   std::vector<EpochRecord> epochs_;
 };
 
+// Of all epochs, each by the time it took.
+double loader_share(const std::vector<EpochRecord>& epochs) {
+  double loading = 0, all = 0;
+  for (const EpochRecord& epoch : epochs) {
+    loading += epoch.loader_share * epoch.duration.count();
+    all += epoch.duration.count();
+  }
+  return all > 0 ? loading / all : 0;
+}
+
 Json result_of(const TrainJob& job, const Executor& executor, const Console& console,
                const LoadMeter& meter, const fs::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
@@ -280,14 +291,15 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
                       {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
                       {"seconds", epoch.duration.count()},
                       {"loader_share", epoch.loader_share}});
-  const SkippedSamples skipped = job.data->skipped();
   const double images_per_s = typical_throughput(console.steps());
   Json result{{"run", folder.string()},
               {"recipe", job.recipe.to_json()},
               {"plan", to_json(job.plan, job.graph)},
               {"steps", steps},
               {"epochs", epochs},
-              {"skipped", {{"count", skipped.count}, {"first", skipped.first}}},
+              {"skipped", to_json(job.data->skipped())},
+              {"test_skipped", to_json(job.test ? job.test->skipped() : SkippedSamples{})},
+              {"loader_share", loader_share(console.epochs())},
               {"images_per_s", images_per_s},
               {"peak_memory_bytes", peak_memory_bytes()},
               {"buffer_bytes", executor.buffer_bytes()},
@@ -432,7 +444,7 @@ int run_train(std::span<const char* const> arguments) {
     };
   }
   // No one but the first checkpoint knows weights that came from outside.
-  if (flags.init) save_checkpoint(folder, executor, goal.from, policy.keep);
+  if (flags.init || job.weights) save_checkpoint(folder, executor, goal.from, policy.keep);
   write_run_json(folder, job, goal.last_step, policy);
   RunFolder run(folder, executor, goal.from, policy);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
@@ -456,9 +468,10 @@ int run_train(std::span<const char* const> arguments) {
   write_json_result(flags.json_file, result);
   leave_report(folder);
   const std::size_t tasks = executor.tasks_per_step();
-  std::printf("%.0f images/s, %zu task%s a step, run folder %s\n",
-              result["images_per_s"].get<double>(), tasks, tasks == 1 ? "" : "s",
-              folder.string().c_str());
+  std::printf(
+      "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",
+      result["images_per_s"].get<double>(), 100 * result["loader_share"].get<double>(), tasks,
+      tasks == 1 ? "" : "s", folder.string().c_str());
   if (!traced.empty()) std::printf("%s\n", traced.c_str());
   if (caught_signal == 0 || console.finished()) return 0;
   std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()

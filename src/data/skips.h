@@ -6,8 +6,10 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "data/dataset.h"
 
 namespace regatta {
@@ -36,6 +38,13 @@ class Skips {
   std::set<std::int64_t> all_;
   std::map<std::int64_t, std::string> first_;  // those with the lowest indices
 };
+
+Json to_json(const SkippedSamples& skipped);
+
+// For people: how many of `what` ("sample", "test sample") and the first by name, a line each; no
+// line if none was skipped. `when` ends the first one, such as " so far".
+std::vector<std::string> lines_of(const SkippedSamples& skipped, const std::string& what,
+                                  const std::string& when = "");
 
 // So many in a row are no accident.
 inline constexpr int most_skips_in_a_row = 100;

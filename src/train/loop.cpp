@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/skips.h"
 #include "plan/schedule.h"
 #include "train/batches.h"
 #include "train/load_watch.h"
@@ -180,6 +181,7 @@ class Loop {
       }
       record.test_loss = tested.loss;
       record.test_accuracy = tested.accuracy;
+      note_skipped(record, test_->skipped(), "test sample");
     }
     observer_.on_epoch(record);
     if (state_.step % per_epoch_ == 0) clear_sums();
@@ -194,11 +196,12 @@ class Loop {
       record.notes.push_back(std::move(text));
     const SkippedSamples skipped = data_->skipped();
     record.skipped = skipped.count;
-    if (skipped.count == 0) return;
-    record.notes.push_back(std::to_string(skipped.count) +
-                           (skipped.count == 1 ? " sample" : " samples") +
-                           " could not be read and were replaced so far:");
-    for (const std::string& each : skipped.first) record.notes.push_back("  " + each);
+    note_skipped(record, skipped, "sample");
+  }
+
+  static void note_skipped(EpochRecord& record, const SkippedSamples& skipped, const char* what) {
+    for (std::string& line : lines_of(skipped, what, " so far"))
+      record.notes.push_back(std::move(line));
   }
 
   // With the averaged parameters, if there are any.

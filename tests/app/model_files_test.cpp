@@ -73,6 +73,8 @@ TEST_F(ModelFiles, ARunIsExportedWithItsWeights) {
   // Trained for no time, what was imported is what it was.
   run({"train", "--model", at("net.onnx"), "--data", data, "--batch", "4", "--steps", "1", "--lr",
        "0", "--workers", "1", "--out", at("again")});
+  // Without a first checkpoint, an early crash would lose the file's weights.
+  EXPECT_TRUE(fs::exists(at("again") + "/checkpoints/step-0"));
   run({"models", at("run"), "--export", at("back.json")});
   expect_same_graph(graph_from_json(read_file(at("back.json"))), graph_from_json(small_net));
 }

@@ -22,7 +22,8 @@ class TrainData : public testing::Test {
   TrainData() { write_image_folder(images, 3, 4, 20, 20); }
 
   // The --json result of a short run, into RUN.
-  Json train(const std::string& run, const std::string& data, std::vector<std::string> flags = {}) {
+  Json train(const std::string& run, const std::string& data, std::vector<std::string> flags = {},
+             const std::string& test = "none") {
     std::vector<std::string> all{"train",
                                  "--model",
                                  "tiny",
@@ -33,7 +34,7 @@ class TrainData : public testing::Test {
                                  "--steps",
                                  "5",
                                  "--test",
-                                 "none",
+                                 test,
                                  "--seed",
                                  "3",
                                  "--out",
@@ -108,9 +109,45 @@ TEST_F(TrainData, ABrokenImageIsNamedAtTheEndOfTheEpoch) {
   EXPECT_THAT(strict.err, AllOf(HasSubstr(bad.string()), HasSubstr("neither a JPEG nor a PNG")));
 }
 
+TEST_F(TrainData, ABrokenTestImageIsNamedInTrainingAndEvaluation) {
+  const fs::path bad = images / "test" / "class2" / "1001.jpg";
+  ASSERT_TRUE(fs::exists(bad));
+  std::ofstream(bad) << "no image";
+  const auto told = AllOf(HasSubstr("1 test sample could not be read"), HasSubstr(bad.string()));
+  const Json result = train("run", spec, {}, spec);
+  EXPECT_EQ(result.at("skipped").at("count"), 0);
+  EXPECT_EQ(result.at("test_skipped").at("count"), 1);
+  EXPECT_THAT(last.err, told);
+
+  const std::string run = (folder.path() / "run").string();
+  const fs::path file = folder.path() / "eval.json";
+  const ProgramRun found = run_regatta({"eval", run, "--json", file.string()});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.err, AllOf(HasSubstr("1 sample could not be read"), HasSubstr(bad.string())));
+  EXPECT_EQ(read_json(file).at("skipped").at("count"), 1);
+
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"eval", run, "--strict"},
+        {"predict", run, "--strict", "--out", (folder.path() / "logits.npy").string()}}) {
+    const ProgramRun strict = run_regatta(command);
+    EXPECT_EQ(strict.code, 2);
+    EXPECT_THAT(strict.err, AllOf(HasSubstr(bad.string()), HasSubstr("neither a JPEG nor a PNG")));
+  }
+}
+
+TEST_F(TrainData, TheBestCheckpointCanBeEvaluated) {
+  train("run", spec);
+  const std::string run = (folder.path() / "run").string();
+  EXPECT_EQ(run_regatta({"eval", run, "--best"}).code, 0);
+  fs::remove_all(folder.path() / "run" / "checkpoints" / "best");
+  EXPECT_THAT(run_regatta({"eval", run, "--best"}).err, HasSubstr("has no best checkpoint"));
+}
+
 TEST_F(TrainData, TheLoadersShareIsInTheMetrics) {
   const Json result = train("shares", spec);
   EXPECT_GT(result.at("epochs").at(0).at("loader_share"), 0);
+  EXPECT_GT(result.at("loader_share"), 0);
+  EXPECT_THAT(last.out, HasSubstr("% of the workers' time for loading"));
   std::ifstream metrics(folder.path() / "shares" / "metrics.jsonl");
   std::string line;
   std::getline(metrics, line);
