@@ -90,6 +90,9 @@ struct TrainOptions {
   std::string schedule = "constant";  // or "cosine", "one-cycle": over the whole run
   std::int64_t warmup_steps = 0;
   double label_smoothing = 0;
+  // Random changes to training images, as --augment takes them: "crop:4,flip,jitter:0.4".
+  std::string augment = {};
+  bool strict = false;     // an image that cannot be read ends the run; else the next replaces it
   std::uint64_t seed = 1;  // of weights, order and synthetic data
   bool shuffle = true;
 

@@ -113,6 +113,8 @@ JobOptions job_options(const TrainOptions& options, Graph network) {
   job.schedule.kind = schedule_named(options.schedule);
   if (options.warmup_steps != 0) job.schedule.warmup = Duration{options.warmup_steps, false};
   job.label_smoothing = options.label_smoothing;
+  job.augment = options.augment;
+  job.strict = options.strict;
   job.epochs = options.epochs;
   job.steps = options.steps;
   job.seed = options.seed;

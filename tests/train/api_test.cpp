@@ -51,6 +51,28 @@ TEST(Library, TrainsAsTheProgramDoes) {
             read_file(fs::path(program) / "checkpoints" / "step-6" / "model.safetensors"));
 }
 
+TEST(Library, AugmentsAsTheProgramDoes) {
+  const TemporaryFolder folder;
+  TrainOptions options = quick();
+  options.augment = "flip,crop:2";
+  options.out = (folder.path() / "library").string();
+  const TrainReport report = train(tiny_by_hand(), options);
+  const auto weights_of = [](const fs::path& checkpoint) {
+    return read_file(checkpoint / "model.safetensors");
+  };
+  const auto by_program = [&](const char* name, const std::vector<std::string>& flags) {
+    const fs::path out = folder.path() / name;
+    std::vector<std::string> all{"train",      "--model",   "tiny", "--data",
+                                 options.data, "--batch",   "8",    "--deterministic",
+                                 "--out",      out.string()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    EXPECT_EQ(run_regatta(all).code, 0);
+    return weights_of(out / "checkpoints" / "step-3");
+  };
+  EXPECT_EQ(weights_of(report.checkpoint), by_program("same", {"--augment", "crop:2,flip"}));
+  EXPECT_NE(weights_of(report.checkpoint), by_program("plain", {}));
+}
+
 TEST(Library, EveryLayerCanBeTrained) {
   Network net("all", {.channels = 1, .height = 8, .width = 8});
   Layer x = net.conv("conv1", net.input(), {.channels = 4, .kernel = 3, .padding = 1});
@@ -146,6 +168,7 @@ TEST(Library, NamesWhatIsWrong) {
               }),
               HasSubstr("momentum does not concern the optimizer adam"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.schedule = "linear"; }), HasSubstr("'linear'"));
+  EXPECT_THAT(complaint([](TrainOptions& o) { o.augment = "flop"; }), HasSubstr("'flop'"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.learning_rate = -1; }), HasSubstr("--lr -1"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.momentum = NAN; }), HasSubstr("--momentum nan"));
   EXPECT_THAT(complaint([](TrainOptions& o) { o.weight_decay = 1e39; }),
