@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view prefix = "step-";
+constexpr const char* model_name = "model.safetensors";
 
 fs::path folder_of(const fs::path& run) { return run / "checkpoints"; }
 fs::path aside_of(const fs::path& path) { return path.string() + ".part"; }
@@ -154,7 +155,7 @@ void save_checkpoint(const fs::path& run, const Executor& executor, const TrainS
   fs::create_directory(folder_of(run), code);
   if (code) fail("create", folder_of(run), code);
   Aside aside(folder_of(run) / (std::string(prefix) + std::to_string(state.step)));
-  write_safetensors(aside.path() / "model.safetensors", weights);
+  write_safetensors(aside.path() / model_name, weights);
   write_safetensors(aside.path() / "optimizer.safetensors", remembered);
   write_file(aside.path() / "state.json", to_json(state, score).dump(2) + "\n");
   write_manifest(aside.path());
@@ -183,7 +184,12 @@ fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damage
     if (newest_fault.empty()) newest_fault = text;
     if (damaged) damaged->push_back(text);
   }
-  throw InputError("'" + run.string() + "' has no usable checkpoint: " + newest_fault);
+  const fs::path& newest = all.rbegin()->second;
+  const bool unchecked = !fs::exists(newest / "manifest.json") && fs::exists(newest / model_name);
+  throw InputError(
+      "'" + run.string() + "' has no usable checkpoint: " + newest_fault +
+      (unchecked ? "; its weights can start a new run: --init " + (newest / model_name).string()
+                 : ""));
 }
 
 fs::path best_checkpoint(const fs::path& run) {
@@ -211,7 +217,7 @@ std::optional<Score> best_score(const fs::path& run) {
 }
 
 TrainState load_checkpoint(const fs::path& checkpoint, Executor& executor) {
-  const fs::path model = checkpoint / "model.safetensors";
+  const fs::path model = checkpoint / model_name;
   const fs::path optimizer = checkpoint / "optimizer.safetensors";
   set_weights(executor, read_safetensors(model), model.string());
   set_optimizer_state(executor, read_safetensors(optimizer), optimizer.string());

@@ -23,7 +23,8 @@ void write_manifest(const fs::path& folder) {
 }
 
 std::optional<std::string> manifest_fault(const fs::path& folder) {
-  if (!fs::exists(folder / manifest_name)) return "it has no manifest.json";
+  if (!fs::exists(folder / manifest_name))
+    return "it has no manifest.json to check it by, as those of older versions";
   try {
     const Json manifest = read_json(folder / manifest_name);
     for (const auto& [name, entry] : manifest.at("files").items()) {

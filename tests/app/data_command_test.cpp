@@ -42,7 +42,7 @@ TEST(DataCommand, WhatPrepareMakesCompareFindsTheSame) {
   const ProgramRun made = run_regatta({"data", "prepare", spec, "--size", "24x24", "--out", out,
                                        "--workers", "2", "--json", file.string()});
   ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.out, HasSubstr("1 samples could not be read and were replaced"));
+  EXPECT_THAT(made.out, HasSubstr("1 sample could not be read and was replaced"));
   EXPECT_EQ(read_json(file).at("skipped").at("count"), 1);
   const ProgramRun same =
       run_regatta({"data", "compare", spec, "shards:" + out, "--input", "3x24x24"});

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <stdexcept>
+#include <string>
 
 extern char** environ;
 
@@ -23,8 +25,17 @@ ProgramProcess::ProgramProcess(std::vector<std::string> arguments,
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, stream, said.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                      0644);
+  // Whoever started the tests may have these ignored, as nohup and & in a script do.
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&heard, number);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &heard);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   const int code =
-      ::posix_spawn(&process_, REGATTA_PROGRAM, &actions, nullptr, pointers.data(), environ);
+      ::posix_spawn(&process_, REGATTA_PROGRAM, &actions, &attributes, pointers.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (code != 0) throw std::runtime_error("cannot start " REGATTA_PROGRAM);
 }
@@ -44,6 +55,14 @@ int ProgramProcess::wait() {
 bool ProgramProcess::ended() {
   collect(WNOHANG);
   return status_.has_value();
+}
+
+bool ProgramProcess::catches(int number) const {
+  std::ifstream status("/proc/" + std::to_string(process_) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> (number - 1) & 1) != 0;
+  return false;
 }
 
 void ProgramProcess::collect(int options) {

@@ -21,6 +21,7 @@ class ProgramProcess {
   void signal(int number) const;
   int wait();  // its exit code, or -N if signal N ended it
   bool ended();
+  bool catches(int number) const;  // has a function of its own for this signal
 
  private:
   void collect(int options);

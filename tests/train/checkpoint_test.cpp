@@ -129,6 +129,16 @@ TEST_F(Checkpoint, WhenAllAreDamagedTheNewestFaultIsTold) {
               HasSubstr("step-1' is damaged: model.safetensors has 5 bytes instead of"));
 }
 
+TEST_F(Checkpoint, OldOnesWithoutAManifestAreToldApart) {
+  save_checkpoint(run.path(), executor, {.step = 1});
+  const fs::path checkpoint = run.path() / "checkpoints" / "step-1";
+  fs::remove(checkpoint / "manifest.json");
+  const std::string text = error_text([&] { latest_checkpoint(run.path()); });
+  EXPECT_THAT(text,
+              HasSubstr("it has no manifest.json to check it by, as those of older versions"));
+  EXPECT_THAT(text, HasSubstr("--init " + (checkpoint / "model.safetensors").string()));
+}
+
 TEST_F(Checkpoint, TheBestStaysWhenItsStepGoes) {
   save_checkpoint(run.path(), executor, {.step = 1}, 1, Score{0.75, 0.5}, true);
   const std::string model = read_file(best_checkpoint(run.path()) / "model.safetensors");

@@ -152,6 +152,72 @@ TEST_F(Resume, AfterCtrlC) {
   EXPECT_EQ(model_at("stopped", last), model_at("straight", last));
 }
 
+// A step of many micro-batches takes far longer than it takes to press Ctrl-C again.
+TEST_F(Resume, ASecondCtrlCEndsTheProgramAtOnce) {
+  const Arguments train{"train",  "--model", "tiny", "--data", "synth:1x12x12/3@4000000",
+                        "--test", "none"};
+  succeed(train + Arguments{"--batch", "4", "--steps", "1", "--out", at("first")});
+  const std::string weights = at("first/checkpoints/step-1/model.safetensors");
+  ProgramProcess process(train + Arguments{"--batch", "4", "--accumulate", "1000000", "--init",
+                                           weights, "--out", at("run")},
+                         folder.path() / "said");
+  using namespace std::chrono_literals;
+  const auto wait_until = [](const auto& holds) {
+    for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(5ms);
+    return holds();
+  };
+  ASSERT_TRUE(wait_until([&] { return process.catches(SIGHUP); }));  // the last one to be set
+  process.signal(SIGINT);
+  ASSERT_TRUE(wait_until([&] { return !process.catches(SIGINT); }));
+  EXPECT_FALSE(process.ended());
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait(), -SIGINT);
+
+  for (const auto& entry : fs::recursive_directory_iterator(at("run")))
+    EXPECT_FALSE(is_unfinished(entry.path())) << entry.path();
+  const fs::path left = latest_checkpoint(at("run"));
+  EXPECT_EQ(left.filename(), "step-0");
+  EXPECT_EQ(read_file(left / "model.safetensors"), read_file(weights));
+}
+
+TEST_F(Resume, OfWhatIsNoRunIsRefused) {
+  fs::create_directory(folder.path() / "empty");
+  for (const char* name : {"empty", "gone"}) {
+    const ProgramRun run = run_regatta({"train", "--resume", at(name)});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, testing::HasSubstr("'" + at(name) + "' is not the folder of a run"));
+  }
+}
+
+TEST_F(Resume, WithoutACheckpointBeginsAtTheFirstStep) {
+  const Arguments train{"train",   "--model", "tiny",           "--data", "synth:1x12x12/3@40",
+                        "--batch", "8",       "--deterministic"};
+  succeed(train + Arguments{"--steps", "2", "--out", at("run")});
+  const std::string model = model_at("run", 2);
+  fs::remove_all(folder.path() / "run" / "checkpoints");
+  const ProgramRun run = run_regatta({"train", "--resume", at("run")});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.err, testing::HasSubstr("'" + at("run") +
+                                          "' has no checkpoint yet: starting from its first step"));
+  EXPECT_EQ(model_at("run", 2), model);
+}
+
+TEST_F(Resume, FromCheckpointsOfAnOlderVersionIsRefused) {
+  succeed({"train", "--model", "tiny", "--data", "synth:1x12x12/3@40", "--batch", "8", "--steps",
+           "2", "--out", at("run")});
+  const std::string step = at("run/checkpoints/step-2");
+  fs::remove(fs::path(step) / "manifest.json");
+  for (const char* command : {"train --resume", "eval --run"}) {
+    const std::string text = command;
+    const std::size_t space = text.find(' ');
+    const ProgramRun run = run_regatta(
+        {text.substr(0, space), text.substr(space + 1), at("run"), "--data", "synth:1x12x12/3@40"});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, testing::AllOf(testing::HasSubstr("it has no manifest.json"),
+                                        testing::HasSubstr("--init " + step)));
+  }
+}
+
 TEST_F(Resume, GoesAsFarAsTheRunWasMeantTo) {
   const Arguments train{"train",   "--model", "tiny",           "--data", "synth:1x12x12/3@40",
                         "--batch", "8",       "--deterministic"};
