@@ -38,14 +38,6 @@ std::string brief(double number) {
   return text;
 }
 
-// A line of Failures, unless the distance is allowed. Written so that NaN is never allowed.
-void judge(Failures& failures, const std::string& what, double distance, double allowed,
-           double float32_distance) {
-  if (distance <= allowed) return;
-  failures.push_back(what + ": " + brief(distance) + " from PyTorch's float64, allowed " +
-                     brief(allowed) + " (its own float32: " + brief(float32_distance) + ")");
-}
-
 // The square of the norm of (found - truth): known where the truth is whole, else estimated.
 template <class T>
 double squared_difference(std::string_view name, const std::vector<T>& found,
@@ -68,6 +60,33 @@ double squared_difference(std::string_view name, const std::vector<T>& found,
 }
 
 }  // namespace
+
+// A line of Failures, unless the distance is allowed. Written so that NaN is never allowed.
+void Fixture::judge(Failures& failures, const std::string& what, double distance, double allowed,
+                    double float32_distance) const {
+  Measured& measured = measured_[what];
+  measured.distance = std::max(measured.distance, distance);
+  measured.float32_distance = std::max(measured.float32_distance, float32_distance);
+  used_ = std::max(used_, distance / allowed);
+  if (distance <= allowed) return;
+  failures.push_back(model_ + ": " + what + ": " + brief(distance) +
+                     " from PyTorch's float64, allowed " + brief(allowed) +
+                     " (its own float32: " + brief(float32_distance) + ")");
+}
+
+std::string Fixture::summary() const {
+  std::string text = "| " + model_ + " |";
+  for (const char* what : {"logits", "loss", "all tensors '*' together"}) {
+    Measured most;
+    for (const auto& [name, each] : measured_) {
+      if (!name.starts_with(what)) continue;
+      most.distance = std::max(most.distance, each.distance);
+      most.float32_distance = std::max(most.float32_distance, each.float32_distance);
+    }
+    text += " " + brief(most.distance) + " (" + brief(most.float32_distance) + ") |";
+  }
+  return text + " " + std::to_string(std::lround(100 * used_)) + "% |";
+}
 
 double Yardstick::allowed(double float32_distance) const {
   return std::max(times * float32_distance, floor);
@@ -141,7 +160,7 @@ Failures Fixture::compare_losses(std::span<const double> losses, const Yardstick
   for (std::size_t step = 0; step < std::min(losses.size(), losses_.size()); ++step) {
     float32_distance = std::max(float32_distance, losses_distance_[step]);
     const double distance = std::abs(losses[step] - losses_[step]) / std::abs(losses_[step]);
-    judge(failures, model_ + ": loss of step " + std::to_string(step + 1), distance,
+    judge(failures, "loss of step " + std::to_string(step + 1), distance,
           by.allowed(float32_distance), float32_distance);
   }
   return failures;
@@ -158,8 +177,7 @@ Failures Fixture::compare_logits(std::span<const T> logits, const Yardstick& by)
     norm = std::hypot(norm, logits_[i]);
   }
   Failures failures;
-  judge(failures, model_ + ": logits", difference / norm, by.allowed(logits_distance_),
-        logits_distance_);
+  judge(failures, "logits", difference / norm, by.allowed(logits_distance_), logits_distance_);
   return failures;
 }
 
@@ -184,7 +202,7 @@ Failures Fixture::compare_tensors(const Truths& truths, std::span<const Paramete
                                               truth.whole ? &*truth.whole : nullptr);
     difference += squared;
     norm += truth.scale * truth.scale;
-    judge(failures, model_ + ": " + name, std::sqrt(squared) / truth.scale,
+    judge(failures, name, std::sqrt(squared) / truth.scale,
           by.single * by.allowed(truth.float32_distance), truth.float32_distance);
   }
   const auto expected = std::ranges::count_if(
@@ -193,7 +211,7 @@ Failures Fixture::compare_tensors(const Truths& truths, std::span<const Paramete
     failures.push_back(model_ + ": compared " + std::to_string(compared) + " tensors of " +
                        std::to_string(expected));
   if (compared == 0) return failures;
-  judge(failures, model_ + ": all tensors '*" + std::string(ending) + "' together",
+  judge(failures, "all tensors '*" + std::string(ending) + "' together",
         std::sqrt(difference / norm), by.allowed(float32_distance), float32_distance);
   return failures;
 }

@@ -55,7 +55,17 @@ class Fixture {
   template <class T>
   Failures compare_states(const Graph& graph, const Tensors<T>& states, const Yardstick& by) const;
 
+  // What was compared so far, as a row of a table: distances of logits, losses and all gradients
+  // (in brackets those of PyTorch's float32), and how much of what is allowed the farthest used.
+  std::string summary() const;
+
  private:
+  struct Measured {
+    double distance = 0, float32_distance = 0;
+  };
+  void judge(Failures& failures, const std::string& what, double distance, double allowed,
+             double float32_distance) const;
+
   struct Truth {
     double scale = 0;  // distances are relative to it: the norm, unless that vanishes
     double float32_distance = 0;
@@ -84,6 +94,8 @@ class Fixture {
   double running_mean_distance_ = 0;
   double running_var_distance_ = 0;
   std::vector<double> losses_distance_;
+  mutable std::map<std::string, Measured, std::less<>> measured_;
+  mutable double used_ = 0;
 };
 
 }  // namespace regatta

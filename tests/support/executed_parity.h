@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "parity/fixtures.h"
 #include "support/executor_run.h"
 
@@ -20,6 +23,7 @@ inline ExecutedRun expect_parity(const char* model, const PlanOptions& options) 
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
   EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
   EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
+  if (std::getenv("REGATTA_PARITY")) std::printf("%s\n", fixture.summary().c_str());
   return run;
 }
 
