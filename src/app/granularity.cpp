@@ -1,8 +1,10 @@
 #include "app/granularity.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "base/error.h"
+#include "graph/op.h"
 #include "tasks/costs.h"
 #include "train/calibrate.h"
 
@@ -21,8 +23,9 @@ CostsFor costs_by(std::shared_ptr<const Profile> profile, std::string data) {
 }
 
 struct Known {
-  double share = 0;    // of a step's predicted time
-  double seconds = 0;  // of a step, at least
+  double share = 0;     // of a step's predicted time
+  double measured = 0;  // likewise, if at other sizes
+  double seconds = 0;   // of a step, at least
 };
 
 Known known_of(const TrainJob& job, const PlanOptions& options,
@@ -31,7 +34,16 @@ Known known_of(const TrainJob& job, const PlanOptions& options,
                                              numbers_of(job.recipe), true);
   const TaskList list = lower(blueprint, Job::train);
   const ProfileCosts costs(blueprint, profile, job.recipe.data);
-  return {costs.known_share(list, options.workers), least_seconds(blueprint, list, costs)};
+  return {costs.known_share(list, options.workers), costs.measured_share(list, options.workers),
+          least_seconds(blueprint, list, costs)};
+}
+
+// Where chunks meet or are fewer than workers, as calibrate_quickly() sees it.
+bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
+  const bool open = !options.team && !options.chunks && options.workers > 1;
+  return open &&
+         (job.recipe.batch < options.workers ||
+          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return node.op->meets; }));
 }
 
 // By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
@@ -41,10 +53,18 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
   options.devices = {DeviceKind::cpu};
   options.shares.reset();
   const Known coarse = known_of(job, options, profile);
+  if (teams_may_win(job, options)) {
+    // Whether they do is for measurements to tell.
+    PlanOptions together = options;
+    together.team = options.workers;
+    together.chunks = {1};
+    if (known_of(job, together, profile).measured < known_enough) return {0, 0, coarse.seconds};
+  }
   if (options.chunks) return coarse;
   options.chunks = {std::min<std::int64_t>(4 * options.workers, job.recipe.batch)};
   const Known fine = known_of(job, options, profile);
-  return {std::max(coarse.share, fine.share), std::min(coarse.seconds, fine.seconds)};
+  return {std::max(coarse.share, fine.share), std::max(coarse.measured, fine.measured),
+          std::min(coarse.seconds, fine.seconds)};
 }
 
 double seconds_of(std::chrono::nanoseconds time) {

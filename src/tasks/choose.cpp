@@ -88,8 +88,8 @@ class Search {
   }
   std::vector<int> teams() const {
     if (options_.team) return {*options_.team};
-    std::vector<int> sizes;
-    for (int n = 1; n <= options_.workers; n *= 2) sizes.push_back(n);
+    std::vector<int> sizes{1};
+    for (int n = options_.workers; n > 1; n /= 2) sizes.push_back(n);
     return sizes;
   }
   std::vector<std::int64_t> chunk_counts(int workers) const {

@@ -404,11 +404,9 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   options.budget = budget;
   // Fewer samples than workers: only teams can keep them all busy. Where chunks meet, a team that
   // takes the batch whole never waits.
-  if (recipe.batch < workers)
-    for (int team = 2; team <= workers; team *= 2) options.teams.push_back(team);
-  else if (meets(graph) && workers > 1)
-    for (int team = workers; team >= 2 && options.teams.size() < 2; team /= 4)
-      options.teams.push_back(team);
+  const bool few = recipe.batch < workers;
+  if (few || meets(graph))
+    for (int team = workers; team >= 2; team /= few ? 2 : 4) options.teams.push_back(team);
   return calibrate(graph, recipe, data, options);
 }
 
