@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "app/granularity.h"
+#include "app/placement.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
 #include "base/error.h"
@@ -36,6 +37,7 @@ struct TrainFlags {
   std::optional<int> keep;
   bool no_refine = false;
   TraceFlags trace;
+  PlacementFlags placement;
 };
 
 void declare(CLI::App& app, TrainFlags& flags) {
@@ -123,10 +125,9 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
                  "(default: STARPU_SCHED, or regatta)")
       ->type_name("NAME");
-  app.add_option(
-         "--perf-model", flags.perf_model,
-         "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
-         "or learned by StarPU: history, regression")
+  app.add_option("--perf-model", flags.perf_model,
+                 "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
+                 "or learned by StarPU: history, regression")
       ->type_name("KIND")
       ->capture_default_str();
   app.add_flag("--no-refine", flags.no_refine,
@@ -148,6 +149,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("FOLDER");
   add_json_flag(app, flags.json_file);
   add_trace_flags(app, flags.trace);
+  add_placement_flags(app, flags.placement);
   app.footer(
       "Example:\n  regatta train --model lenet5 --data mnist --epochs 3 --batch 64 --lr 0.02");
 }
@@ -338,6 +340,44 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
+  if (flags.placement.placement) place(job, *flags.placement.placement);
+  goal.last_step = last_step_asked(flags, job);
+  return job;
+}
+
+// A recipe and plan from a file, or from a run whose schedule is to be repeated.
+TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal) {
+  const std::string by = flags.placement.plan ? "--plan" : "--replay";
+  TrainJob job;
+  if (flags.placement.plan) {
+    const PlanFile file = read_plan_file(*flags.placement.plan, graph_of_recipe);
+    // With a model the flags tell a recipe of their own, which must be the plan's.
+    if (!flags.job.model.empty()) {
+      TrainFlags asked = flags;
+      asked.placement = {};
+      asked.granularity = "fixed";
+      const std::string differences = recipe_differences(new_job(asked, goal).recipe, file.recipe);
+      if (!differences.empty())
+        throw InputError("'" + *flags.placement.plan +
+                         "' was made for another recipe: " + differences);
+    }
+    require_this_machine(file.plan, file.platform_name);
+    job = job_of_plan(file);
+  } else {
+    job = job_of_replay(*flags.placement.replay);
+  }
+  const std::set<std::string> allowed{
+      "--plan", "--replay", "--epochs", "--steps",       "--json", "--test", "--checkpoint-every",
+      "--keep", "--strict", "--trace",  "--trace-steps", "--out",  "--init", "--save-gradients"};
+  if (flags.job.model.empty())
+    for (const CLI::Option* option : app.get_options())
+      if (option->count() > 0 && !allowed.contains(option->get_name()))
+        throw InputError(option->get_name() + " cannot be changed by " + by + ": it is the plan's");
+  job.data = open_for(job.recipe, job.recipe.data, Split::train, flags.job.strict);
+  const std::string test =
+      flags.job.test.value_or(job.data->info().splits_coincide ? "none" : job.recipe.data);
+  if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
+  require_valid(job.plan, job.graph, job.recipe.batch);
   goal.last_step = last_step_asked(flags, job);
   return job;
 }
@@ -416,7 +456,11 @@ int run_train(std::span<const char* const> arguments) {
 
   TrainGoal goal;
   CheckpointPolicy policy;
-  const TrainJob job = flags.resume ? resumed_job(app, flags, goal, policy) : new_job(flags, goal);
+  if (flags.placement.plan && flags.placement.replay)
+    throw InputError("--plan and --replay exclude each other; give one");
+  const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
+                       : flags.placement.from_file() ? planned_job(app, flags, goal)
+                                                     : new_job(flags, goal);
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");

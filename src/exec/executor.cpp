@@ -23,6 +23,7 @@
 #include "exec/worker_times.h"
 #include "platform/machine.h"
 #include "tasks/costs.h"
+#include "tasks/placement.h"
 
 namespace regatta {
 namespace {
@@ -74,6 +75,8 @@ class Executor::Impl {
     for (std::atomic<int>& place : places_) place = -1;
     describe_codelets();
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(redux_.add(), redux_.zero());
+    // An order that cannot be followed is to be told before anything waits for it.
+    if (options_.training && plan.placement == Placement::fixed) prepared(Job::train);
   }
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
@@ -114,8 +117,10 @@ class Executor::Impl {
                    static_cast<std::int64_t>(t)};
       run.place = place_of(task);
       if (timed) run.times = &submission->times[t];
-      submit_task(run, std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()));
+      submit_task(run, std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()),
+                  prepared.fixed[t]);
     }
+    for (std::size_t w = 0; w < prepared.turns.size(); ++w) turns_done_[w] += prepared.turns[w];
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
@@ -208,6 +213,8 @@ class Executor::Impl {
     TaskList list;
     std::vector<double> predicted;          // by task: microseconds
     std::vector<double> ranks;              // by task: how urgent it is
+    std::vector<FixedPlace> fixed;          // by task: what the plan fixes of it
+    std::vector<std::uint32_t> turns;       // by worker of the plan: tasks that it runs in order
     std::vector<std::size_t> first_handle;  // by task: in the lists below
     std::vector<HandleList> handles;        // by place in the rings; empty: not yet looked up
   };
@@ -221,6 +228,7 @@ class Executor::Impl {
     made.list = lower(blueprint, job);
     if (const auto broken = faults(made.list); !broken.empty())
       throw Error("internal: the task list is broken: " + broken.front());
+    fix_places(made);
     made.predicted = predict(made.list);
     made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
     std::size_t handles = 0;
@@ -230,6 +238,22 @@ class Executor::Impl {
     }
     made.handles.resize(static_cast<std::size_t>(blueprint.plan.steps_in_flight));
     return made;
+  }
+
+  void fix_places(Prepared& made) const {
+    const Plan& plan = blueprint.plan;
+    if (plan.placement == Placement::fixed && trains(made.list.job) && made.list.job != Job::train)
+      throw InputError("--placement static is for steps of one batch: drop --accumulate");
+    if (const std::vector<std::string> wrong = order_faults(blueprint, made.list); !wrong.empty()) {
+      std::string message = "the plan cannot be followed: ";
+      for (std::size_t i = 0; i < std::min<std::size_t>(wrong.size(), 5); ++i)
+        message += (i ? "; " : "") + wrong[i];
+      throw InputError(message);
+    }
+    made.fixed = fixed_places(blueprint, made.list);
+    made.turns.assign(worker_ids_.size(), 0);
+    for (const FixedPlace& place : made.fixed)
+      if (place.turn > 0) ++made.turns[static_cast<std::size_t>(place.worker)];
   }
 
   const HandleList& handles_of(Prepared& prepared, std::size_t step) {
@@ -287,11 +311,23 @@ class Executor::Impl {
             static_cast<int>(starpu_worker_get_memory_node(unsigned(gpu_worker_.back()))));
       }
     }
+    find_workers();
     // Sized for the largest chunk, so that other sizes follow its choice of formats.
     backend_ = std::make_unique<cpu::Backend>(
         blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
         options_.numbers.samples, options_.normalisation);
     return memory_nodes;
+  }
+
+  // StarPU's numbers of the plan's workers.
+  void find_workers() {
+    for (const PlanWorker& worker : workers_of(blueprint.plan)) {
+      const auto type = worker.kind == DeviceKind::cpu ? STARPU_CPU_WORKER : STARPU_CUDA_WORKER;
+      const int id = starpu_worker_get_by_type(type, worker.number);
+      if (id < 0) throw InputError("StarPU found fewer workers than the plan names");
+      worker_ids_.push_back(id);
+    }
+    turns_done_.assign(worker_ids_.size(), 0);
   }
 
   // Once for all steps, since schedulers ask while tasks fly. Microseconds by task.
@@ -307,7 +343,8 @@ class Executor::Impl {
     return predicted;
   }
 
-  void submit_task(TaskRun& run, std::span<const starpu_data_handle_t> handles) {
+  void submit_task(TaskRun& run, std::span<const starpu_data_handle_t> handles,
+                   const FixedPlace& place) {
     starpu_task* task = starpu_task_create();
     const std::vector<Access>& accesses = run.task->accesses;
     const int gpu = run.task->on_host ? -1 : gpu_worker_[run.task->group.value];
@@ -315,6 +352,13 @@ class Executor::Impl {
     if (gpu >= 0) {
       task->execute_on_a_specific_worker = 1;
       task->workerid = static_cast<unsigned>(gpu);
+    }
+    if (place.worker >= 0) {
+      const auto worker = static_cast<std::size_t>(place.worker);
+      task->execute_on_a_specific_worker = 1;
+      task->workerid = static_cast<unsigned>(worker_ids_[worker]);
+      // Counted over all steps, from 1, without gaps: StarPU holds back what comes too early.
+      if (place.turn > 0) task->workerorder = turns_done_[worker] + place.turn;
     }
     task->cl_arg = &run;
     task->cl_arg_size = sizeof run;
@@ -497,7 +541,9 @@ class Executor::Impl {
   starpu_perfmodel model_{};
   starpu_codelet cpu_codelet_{}, cuda_codelet_{};
   ReduxCodelets redux_;
-  std::vector<int> gpu_worker_;  // by group; -1: the CPU workers
+  std::vector<int> gpu_worker_;       // by group; -1: the CPU workers
+  std::vector<int> worker_ids_;       // StarPU's, by worker of the plan
+  std::vector<unsigned> turns_done_;  // likewise: tasks submitted to it in order
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, Prepared> lists_;

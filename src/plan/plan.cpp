@@ -160,8 +160,14 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
               std::to_string(group->chunks.size()) + " chunks");
     samples += share_of(*group);
   }
-  check(samples == batch, "its chunks hold " + std::to_string(samples) + " samples, the batch " +
-                              std::to_string(batch));
+  if (plan.stages.empty())
+    check(samples == batch, "its chunks hold " + std::to_string(samples) + " samples, the batch " +
+                                std::to_string(batch));
+  else  // every sample passes through every stage
+    for (const DeviceGroup* group : groups_of(plan))
+      check(share_of(*group) == batch,
+            "a stage takes the whole batch of " + std::to_string(batch) + ", but group '" +
+                group->name + "' " + std::to_string(share_of(*group)) + " samples");
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
   for (const Segment& segment : plan.segments) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "tasks/dependencies.h"
+#include "tasks/placement.h"
 #include "tasks/policy.h"
 
 namespace regatta {
@@ -90,6 +91,7 @@ class Game {
         lines_(blueprint, list, costs, pools_),
         runtime_(costs.runtime()),
         count_(list.tasks.size()),
+        turns_(fixed_places(blueprint, list), workers_of(blueprint.plan).size()),
         ready_(pools_.sizes.size()),
         busy_(pools_.sizes.size(), 0) {
     for (std::size_t p = 0; p < pools_.sizes.size(); ++p)
@@ -227,9 +229,12 @@ class Game {
     for (std::size_t w = 0; w < workers_.size(); ++w) {
       Worker& worker = workers_[w];
       std::vector<ReadyTask>& ready = ready_[worker.pool];
-      if (worker.task < 0 && !ready.empty()) {
-        const std::size_t chosen = pick(ready, static_cast<int>(w));
+      const std::ptrdiff_t found =
+          worker.task < 0 ? turns_.pick(ready, static_cast<int>(w)) : std::ptrdiff_t{-1};
+      if (found >= 0) {
+        const auto chosen = static_cast<std::size_t>(found);
         const ReadyTask taken = ready[chosen];
+        turns_.taken(taken, static_cast<int>(w));
         ready[chosen] = ready.back();
         ready.pop_back();
         worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
@@ -244,9 +249,11 @@ class Game {
     }
   }
 
+  double seconds_of(const Worker& worker, const std::vector<int>& busy) const {
+    return lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
+  }
   double seconds_left(const Worker& worker) const {
-    return worker.delay + worker.left * lines_.at(static_cast<std::size_t>(worker.task) % count_,
-                                                  busy_[worker.pool]);
+    return worker.delay + worker.left * seconds_of(worker, busy_);
   }
 
   double next_event() const {
@@ -284,8 +291,7 @@ class Game {
         worker.busy += worked;
       }
       worker.delay -= waited;
-      const double all =
-          lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
+      const double all = seconds_of(worker, busy);
       worker.left -= worked / all;
       if (worker.delay <= 1e-12 && worker.left * all <= 1e-12) finish(w);
     }
@@ -337,6 +343,7 @@ class Game {
   double submission_seconds_ = 0;   // of a step
   std::size_t submitting_ = 0, submitted_ = 0;
   double submission_start_ = 0;
+  Turns turns_;
   std::vector<std::vector<ReadyTask>> ready_;  // by pool
   std::vector<int> busy_;                      // by pool: workers that have a task
   std::vector<Worker> workers_;

@@ -64,8 +64,8 @@ TEST(PlanFile, KeepsAFixedOrderStagesAndTheUpdateBetweenNodes) {
   file.plan.order = {{0, 2}, {1}, {3}, {}};
   file.plan.nodes.push_back(file.plan.nodes.front());
   file.plan.nodes.back().name = "there";
-  file.plan.nodes[0].groups[0].chunks = {3, 3};
-  file.plan.nodes[1].groups[0].chunks = {4, 2};
+  file.plan.nodes[0].groups[0].chunks = {6, 6};
+  file.plan.nodes[1].groups[0].chunks = {4, 8};
   file.plan.update = NodeUpdate::server_gpu;
   const auto last = static_cast<std::uint32_t>(file.plan.segments.size() - 1);
   file.plan.stages = {{"here", "cpu", 0, 0}, {"there", "cpu", 1, last}};
@@ -157,6 +157,14 @@ TEST(PlanFile, TheSchemaNamesEveryMember) {
   const Json& group = json["plan"]["nodes"][0]["groups"][0];
   for (const auto& [key, value] : group.items())
     EXPECT_TRUE(schema.at("$defs").at("group").at("properties").contains(key)) << key;
+}
+
+TEST(PlanFile, AStageTakesTheWholeBatch) {
+  PlanFile file = some_file();
+  file.plan.stages = {
+      {"here", "cpu", 0, static_cast<std::uint32_t>(file.plan.segments.size() - 1)}};
+  file.plan.nodes[0].groups[0].chunks = {5, 6};
+  EXPECT_TRUE(says(refusal(to_json(file, lenet5())), "a stage takes the whole batch of 12"));
 }
 
 TEST(PlanWorkers, CountCpuWorkersGpusAndLoaders) {

@@ -1,0 +1,36 @@
+#include "app/forecast.h"
+
+#include "exec/versions.h"
+#include "platform/machine.h"
+#include "profile/store.h"
+#include "tasks/placement.h"
+
+namespace regatta::app {
+
+std::shared_ptr<const Profile> profile_here() {
+  return std::make_shared<Profile>(ProfileStore(machine_mark(library_versions())).load());
+}
+
+Forecast::Forecast(const TrainJob& job)
+    : blueprint_(make_blueprint(job.graph, job.plan, numbers_of(job.recipe), true)),
+      list_(lower(blueprint_, Job::train)),
+      costs_(std::make_unique<ProfileCosts>(blueprint_, job.profile ? job.profile : profile_here(),
+                                            job.recipe.data)) {}
+
+bool Forecast::crowded() const {
+  int workers = 0;
+  for (const DeviceGroup* group : groups_of(blueprint_.plan)) workers += group->workers;
+  return workers + blueprint_.plan.loaders >= available_cpus();
+}
+
+Played Forecast::play() const {
+  return regatta::play(blueprint_, list_, *costs_, {.crowded = crowded()});
+}
+
+std::vector<std::vector<std::uint32_t>> Forecast::order() const {
+  std::vector<RanAt> tasks;
+  for (const PlayedTask& task : play().tasks) tasks.push_back({task.worker, task.start});
+  return order_of(tasks, workers_of(blueprint_.plan).size());
+}
+
+}  // namespace regatta::app

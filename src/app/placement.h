@@ -1,0 +1,44 @@
+// Where tasks run: plans from files, placements and recorded schedules.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "plan/plan_file.h"
+#include "trace/trace.h"
+#include "train/job.h"
+
+namespace regatta::app {
+
+struct PlacementFlags {
+  std::optional<std::string> plan, placement, replay;
+
+  bool from_file() const { return plan || replay; }
+};
+void add_placement_flags(CLI::App& app, PlacementFlags& flags);
+
+// Places tasks as asked for; a fixed order comes from playing the list.
+void place(TrainJob& job, const std::string& placement);
+
+// A machine's mark for plans that are made on it, and whether a plan is for this one. Throws
+// InputError with the reason.
+std::string machine_fingerprint();
+void require_this_machine(const Plan& plan, const std::string& platform_name);
+
+// The job of a plan file or of a recorded run, without its data; the latter with the order in which
+// its tasks ran in a typical step.
+TrainJob job_of_plan(const PlanFile& file);
+TrainJob job_of_replay(const std::filesystem::path& run);
+
+// The order of a typical step of a record of this list. Throws InputError.
+std::vector<std::vector<std::uint32_t>> recorded_order(const trace::Record& record,
+                                                       const Blueprint& blueprint,
+                                                       const TaskList& list);
+
+// Every key in which they differ: "batch is 32, the plan's 64". Empty if they are the same.
+std::string recipe_differences(const Recipe& asked, const Recipe& planned);
+
+}  // namespace regatta::app

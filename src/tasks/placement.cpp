@@ -1,0 +1,195 @@
+#include "tasks/placement.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "tasks/dependencies.h"
+
+namespace regatta {
+namespace {
+
+// It waits for nothing but room, so it fills gaps: in an order it would hold others up.
+bool only_loads(const Task& task) {
+  return std::ranges::all_of(task.actions,
+                             [](const Action& action) { return action.phase == Phase::load; });
+}
+
+// The chunk that a task computes on.
+std::optional<ChunkId> computed_chunk(const Task& task) {
+  for (const Action& action : task.actions)
+    if (action.phase == Phase::forward || action.phase == Phase::backward) return action.chunk;
+  return std::nullopt;
+}
+
+bool ordered(const Plan& plan, const TaskList& list) {
+  return plan.placement == Placement::fixed && list.job == Job::train;
+}
+
+std::string named(const TaskList& list, std::size_t t) {
+  std::string text = "task " + std::to_string(t) + " (";
+  const Task& task = list.tasks[t];
+  for (std::size_t i = 0; i < std::min<std::size_t>(task.actions.size(), 3); ++i)
+    text += (i ? "+" : "") + std::string(phase_name(task.actions[i].phase));
+  return text + ")";
+}
+
+// One that goes round: "task 5 (backward) waits for task 3 (forward), ...".
+std::string circle(const TaskList& list, const std::vector<std::vector<std::uint32_t>>& waits_for,
+                   const std::vector<bool>& done) {
+  std::size_t at = 0;
+  while (done[at]) ++at;
+  std::vector<std::size_t> path;
+  while (std::ranges::find(path, at) == path.end()) {
+    path.push_back(at);
+    for (const std::uint32_t on : waits_for[at])
+      if (!done[on]) {
+        at = on;
+        break;
+      }
+  }
+  path.erase(path.begin(), std::ranges::find(path, at));
+  std::string text = "its order can never be followed: ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(path.size(), 6); ++i)
+    text += named(list, path[i]) + " waits for ";
+  return text + (path.size() > 6 ? "others, and these for " : "") + named(list, path.front());
+}
+
+}  // namespace
+
+std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list) {
+  const Plan& plan = blueprint.plan;
+  std::vector<FixedPlace> places(list.tasks.size());
+  if (ordered(plan, list)) {
+    for (std::size_t w = 0; w < plan.order.size(); ++w) {
+      std::uint32_t turn = 0;
+      for (const std::uint32_t t : plan.order[w])
+        places[t] = {static_cast<int>(w), only_loads(list.tasks[t]) ? 0 : ++turn};
+    }
+  } else if (plan.placement == Placement::hybrid) {
+    std::vector<int> first_worker;  // by group
+    std::vector<std::uint32_t> first_chunk;
+    const std::vector<PlanWorker> workers = workers_of(plan);
+    const auto groups = groups_of(plan);
+    std::uint32_t chunks = 0;
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      const auto found = std::ranges::find(workers, std::optional(GroupId{g}), &PlanWorker::group);
+      first_worker.push_back(static_cast<int>(found - workers.begin()));
+      first_chunk.push_back(chunks);
+      chunks += static_cast<std::uint32_t>(groups[g]->chunks.size());
+    }
+    for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+      const Task& task = list.tasks[t];
+      const std::uint32_t g = task.group.value;
+      const std::optional<ChunkId> chunk = computed_chunk(task);
+      if (!chunk || task.on_host || groups[g]->kind != DeviceKind::cpu) continue;
+      places[t].worker =
+          first_worker[g] + worker_of_chunk(*groups[g], chunk->value - first_chunk[g]);
+    }
+  }
+  return places;
+}
+
+std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list) {
+  std::vector<std::string> found;
+  const Plan& plan = blueprint.plan;
+  if (!ordered(plan, list)) return found;
+  const std::vector<PlanWorker> workers = workers_of(plan);
+  const std::size_t count = list.tasks.size();
+  std::vector<int> runs(count, 0);
+  std::vector<std::vector<std::uint32_t>> waits_for(count);
+  for (std::size_t w = 0; w < plan.order.size(); ++w) {
+    std::optional<std::uint32_t> before;
+    for (const std::uint32_t t : plan.order[w]) {
+      const std::string who = "worker " + std::to_string(w);
+      if (t >= count) {
+        found.push_back(who + " is to run task " + std::to_string(t) + " of " +
+                        std::to_string(count));
+        continue;
+      }
+      ++runs[t];
+      const Task& task = list.tasks[t];
+      const bool may =
+          w < workers.size() && (task.on_host ? workers[w].kind == DeviceKind::cpu
+                                              : workers[w].group == std::optional(task.group));
+      if (!may) found.push_back(who + " cannot run " + named(list, t) + " of another group");
+      if (only_loads(task)) continue;
+      if (before) waits_for[t].push_back(*before);
+      before = t;
+    }
+  }
+  for (std::size_t t = 0; t < count; ++t)
+    if (runs[t] != 1)
+      found.push_back(named(list, t) + " is run by " + (runs[t] == 0 ? "nobody" : "several"));
+  if (!found.empty()) return found;
+
+  Dependencies dependencies;
+  for (const auto& [task, on] : dependencies.follow(list, 0, 0))
+    waits_for[static_cast<std::size_t>(task)].push_back(static_cast<std::uint32_t>(on));
+  std::vector<std::vector<std::uint32_t>> successors(count);
+  std::vector<std::size_t> left(count), ready;
+  for (std::uint32_t t = 0; t < count; ++t) {
+    left[t] = waits_for[t].size();
+    if (left[t] == 0) ready.push_back(t);
+    for (const std::uint32_t on : waits_for[t]) successors[on].push_back(t);
+  }
+  std::vector<bool> done(count, false);
+  std::size_t finished = 0;
+  for (; finished < ready.size(); ++finished) {
+    done[ready[finished]] = true;
+    for (const std::uint32_t next : successors[ready[finished]])
+      if (--left[next] == 0) ready.push_back(next);
+  }
+  if (finished < count) found.push_back(circle(list, waits_for, done));
+  return found;
+}
+
+std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,
+                                                 std::size_t workers) {
+  std::vector<std::vector<std::uint32_t>> order(workers);
+  for (std::uint32_t t = 0; t < tasks.size(); ++t)
+    order[static_cast<std::size_t>(tasks[t].worker)].push_back(t);
+  for (std::vector<std::uint32_t>& mine : order)
+    std::ranges::stable_sort(mine, {}, [&](std::uint32_t t) { return tasks[t].start; });
+  return order;
+}
+
+Turns::Turns(std::vector<FixedPlace> places, std::size_t workers)
+    : places_(std::move(places)), next_(workers), turns_(workers, 0) {
+  for (const FixedPlace& place : places_) {
+    if (place.worker < 0) continue;
+    nothing_fixed_ = false;
+    if (place.turn > 0) ++turns_[static_cast<std::size_t>(place.worker)];
+  }
+}
+
+bool Turns::may_take(const ReadyTask& task, int worker) const {
+  const FixedPlace& place = places_[static_cast<std::size_t>(task.order)];
+  if (place.worker < 0) return true;
+  if (place.worker != worker) return false;
+  const Position& next = next_[static_cast<std::size_t>(worker)];
+  return place.turn == 0 || (task.list == next.list && place.turn == next.turn);
+}
+
+std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
+  if (ready.empty()) return -1;
+  if (nothing_fixed_) return static_cast<std::ptrdiff_t>(regatta::pick(ready, worker));
+  allowed_.clear();
+  where_.clear();
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    if (!may_take(ready[i], worker)) continue;
+    // What is the worker's turn goes before whatever fills gaps.
+    if (places_[static_cast<std::size_t>(ready[i].order)].turn > 0)
+      return static_cast<std::ptrdiff_t>(i);
+    allowed_.push_back(ready[i]);
+    where_.push_back(static_cast<std::ptrdiff_t>(i));
+  }
+  return allowed_.empty() ? -1 : where_[regatta::pick(allowed_, worker)];
+}
+
+void Turns::taken(const ReadyTask& task, int worker) {
+  if (nothing_fixed_ || places_[static_cast<std::size_t>(task.order)].turn == 0) return;
+  Position& next = next_[static_cast<std::size_t>(worker)];
+  if (++next.turn > turns_[static_cast<std::size_t>(worker)]) next = {next.list + 1, 1};
+}
+
+}  // namespace regatta

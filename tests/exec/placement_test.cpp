@@ -1,0 +1,154 @@
+// Orders and placements of a plan as StarPU's workers follow them.
+#include "tasks/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "support/error_text.h"
+#include "support/executor_run.h"
+#include "support/temporary_folder.h"
+#include "trace/recorder.h"
+#include "trace/store.h"
+
+namespace regatta {
+namespace {
+
+const Graph& lenet5() {
+  static const Graph graph = fuse(build_model("lenet5"));
+  return graph;
+}
+
+Plan plan_of_four() {
+  return plan_for(lenet5(), 16,
+                  {.workers = 2,
+                   .chunks = std::vector<std::int64_t>{4},
+                   .segments = std::string("block"),
+                   .scheduler = "lws"});
+}
+
+ExecOptions options() { return {{.samples = Dtype::f32}, {1.0f, {0.0f}, {1.0f}}, true}; }
+
+StepInput some_input(std::int64_t step) {
+  StepInput input;
+  input.samples = 16;
+  input.recorded_as = step;
+  input.load = [](std::int64_t, std::int64_t count, std::byte* data, Target* targets) {
+    std::fill_n(data, static_cast<std::size_t>(count) * 784 * sizeof(float), std::byte{0});
+    std::fill_n(targets, count, Target::of(0));
+  };
+  return input;
+}
+
+// What `steps` steps of the plan left in a trace.
+trace::Record recorded(const Plan& plan, int steps, std::vector<float>* logits = nullptr) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / trace::store_name;
+  Executor executor(lenet5(), plan, options());
+  auto recorder = std::make_shared<trace::Recorder>(
+      trace::RecorderOptions{.file = file, .steps_in_flight = plan.steps_in_flight});
+  executor.record(recorder);
+  Ticket before;
+  for (int step = 1; step <= steps; ++step) {
+    const Ticket ticket = executor.submit(Job::train, some_input(step));
+    if (before) executor.wait(before);
+    before = ticket;
+  }
+  executor.wait(before);
+  executor.end_record();
+  recorder->finish();
+  if (logits) *logits = executor.parameter(ParameterId{0});
+  return trace::read_store(file);
+}
+
+// Tasks of the list, worker by worker, in the order they began in each step.
+std::vector<std::vector<std::uint32_t>> order_in(const trace::Record& record, std::int64_t step,
+                                                 const TaskList& list) {
+  std::vector<RanAt> tasks(list.tasks.size());
+  for (const trace::Task& task : record.tasks)
+    if (task.step == step)
+      tasks[static_cast<std::size_t>(task.kind)] = {task.worker, trace::seconds(task.start)};
+  return order_of(tasks, 2);
+}
+
+std::vector<std::uint32_t> without_loads(const std::vector<std::uint32_t>& tasks,
+                                         const TaskList& list) {
+  std::vector<std::uint32_t> rest;
+  for (const std::uint32_t t : tasks)
+    if (list.tasks[t].actions.front().phase != Phase::load) rest.push_back(t);
+  return rest;
+}
+
+// Everything on worker 1, but every third task on worker 0.
+Plan fixed_plan(TaskList& list) {
+  Plan plan = plan_of_four();
+  list = lower(make_blueprint(lenet5(), plan, options().numbers, true), Job::train);
+  std::vector<RanAt> tasks;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    tasks.push_back({t % 3 == 0 ? 0 : 1, static_cast<double>(t)});
+  plan.order = order_of(tasks, 2);
+  plan.placement = Placement::fixed;
+  return plan;
+}
+
+TEST(StaticPlacement, EveryWorkerRunsItsListInOrderStepAfterStep) {
+  TaskList list;
+  const Plan plan = fixed_plan(list);
+  const trace::Record record = recorded(plan, 6);
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    const auto ran = order_in(record, step, list);
+    for (std::size_t w = 0; w < 2; ++w)
+      EXPECT_EQ(without_loads(ran[w], list), without_loads(plan.order[w], list))
+          << "worker " << w << " in step " << step;
+  }
+}
+
+TEST(StaticPlacement, ARecordedStepCanBeRepeated) {
+  TaskList list =
+      lower(make_blueprint(lenet5(), plan_of_four(), options().numbers, true), Job::train);
+  const trace::Record first = recorded(plan_of_four(), 4);
+  Plan again = plan_of_four();
+  again.order = order_in(first, 3, list);
+  again.placement = Placement::fixed;
+  const trace::Record second = recorded(again, 4);
+  const auto ran = order_in(second, 2, list);
+  for (std::size_t w = 0; w < 2; ++w)
+    EXPECT_EQ(without_loads(ran[w], list), without_loads(again.order[w], list));
+}
+
+TEST(StaticPlacement, ComputesWhatAnyPlacementComputes) {
+  TaskList list;
+  std::vector<float> fixed, free;
+  recorded(fixed_plan(list), 3, &fixed);
+  recorded(plan_of_four(), 3, &free);
+  EXPECT_EQ(fixed, free);
+}
+
+TEST(StaticPlacement, AnOrderThatWouldHangIsRefused) {
+  TaskList list;
+  Plan plan = fixed_plan(list);
+  for (auto& mine : plan.order) std::ranges::reverse(mine);
+  EXPECT_NE(error_text([&] {
+              const Executor refused(lenet5(), plan, options());
+            }).find("can never be followed"),
+            std::string::npos);
+}
+
+TEST(HybridPlacement, AChunkStaysWithItsWorker) {
+  Plan plan = plan_of_four();
+  plan.placement = Placement::hybrid;
+  const trace::Record record = recorded(plan, 4);
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;  // chunk, worker
+  for (const trace::Task& task : record.tasks) {
+    const trace::TaskKind& kind = record.kind_of(task);
+    if (kind.segment >= 0 && kind.chunk >= 0) seen.emplace(kind.chunk, task.worker);
+  }
+  EXPECT_EQ(seen.size(), 4u);
+  for (const auto& [chunk, worker] : seen) EXPECT_EQ(worker, chunk % 2);
+}
+
+}  // namespace
+}  // namespace regatta

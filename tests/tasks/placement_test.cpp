@@ -1,0 +1,128 @@
+#include "tasks/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/models.h"
+#include "support/executor_run.h"
+
+namespace regatta {
+namespace {
+
+Blueprint blueprint_for(const std::function<void(Plan&)>& change) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan = plan_for(
+      graph, 12,
+      {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = std::string("block")});
+  if (change) change(plan);
+  return make_blueprint(graph, plan, {}, true);
+}
+
+struct Lowered {
+  explicit Lowered(const std::function<void(Plan&)>& change = {})
+      : blueprint(blueprint_for(change)), list(lower(blueprint, Job::train)) {}
+  // In the list's own order, dealt out between the workers in turn.
+  std::vector<std::vector<std::uint32_t>> dealt() const {
+    std::vector<RanAt> tasks;
+    for (std::size_t t = 0; t < list.tasks.size(); ++t)
+      tasks.push_back({static_cast<int>(t % 2), static_cast<double>(t)});
+    return order_of(tasks, 2);
+  }
+  void fix(std::vector<std::vector<std::uint32_t>> order) {
+    blueprint.plan.placement = Placement::fixed;
+    blueprint.plan.order = std::move(order);
+  }
+  Blueprint blueprint;
+  TaskList list;
+};
+
+bool loads(const Task& task) { return task.actions.front().phase == Phase::load; }
+
+TEST(Placement, ADynamicPlanFixesNothing) {
+  const Lowered made;
+  for (const FixedPlace& place : fixed_places(made.blueprint, made.list))
+    EXPECT_EQ(place.worker, -1);
+  EXPECT_TRUE(Turns(fixed_places(made.blueprint, made.list), 2).nothing_fixed());
+}
+
+TEST(Placement, AHybridPlanGivesEveryChunkOneWorker) {
+  const Lowered made([](Plan& plan) { plan.placement = Placement::hybrid; });
+  const std::vector<FixedPlace> places = fixed_places(made.blueprint, made.list);
+  std::size_t bound = 0;
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    const Action& first = made.list.tasks[t].actions.front();
+    const bool computes = first.phase == Phase::forward || first.phase == Phase::backward;
+    EXPECT_EQ(places[t].worker >= 0, computes) << t;
+    if (!computes) continue;
+    EXPECT_EQ(places[t].worker, static_cast<int>(first.chunk.value % 2));
+    EXPECT_EQ(places[t].turn, 0u);
+    ++bound;
+  }
+  EXPECT_GT(bound, 8u);
+}
+
+TEST(Placement, AnOrderThatFollowsTheListIsSound) {
+  Lowered made;
+  made.fix(made.dealt());
+  EXPECT_EQ(order_faults(made.blueprint, made.list), std::vector<std::string>{});
+  // Turns count from 1 on each worker; loads have none.
+  std::vector<std::uint32_t> next{1, 1};
+  const std::vector<FixedPlace> places = fixed_places(made.blueprint, made.list);
+  for (std::size_t w = 0; w < 2; ++w)
+    for (const std::uint32_t t : made.blueprint.plan.order[w]) {
+      EXPECT_EQ(places[t].worker, static_cast<int>(w));
+      EXPECT_EQ(places[t].turn, loads(made.list.tasks[t]) ? 0 : next[w]++);
+    }
+}
+
+TEST(Placement, AnOrderThatWaitsForItselfIsRefusedWithTheTasks) {
+  Lowered made;
+  std::vector<std::vector<std::uint32_t>> order = made.dealt();
+  for (std::vector<std::uint32_t>& mine : order) std::ranges::reverse(mine);
+  made.fix(order);
+  const std::vector<std::string> found = order_faults(made.blueprint, made.list);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].find("can never be followed"), std::string::npos);
+  EXPECT_NE(found[0].find("waits for task"), std::string::npos);
+}
+
+TEST(Placement, EveryTaskIsRunOnceBySomeoneWhoMay) {
+  Lowered made;
+  std::vector<std::vector<std::uint32_t>> order = made.dealt();
+  order[0].push_back(order[1].back());
+  order[1].front() = 9999;
+  made.fix(order);
+  const std::vector<std::string> found = order_faults(made.blueprint, made.list);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_NE(found[0].find("task 9999"), std::string::npos);
+  EXPECT_NE(found[1].find("nobody"), std::string::npos);
+  EXPECT_NE(found[2].find("several"), std::string::npos);
+}
+
+TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {
+  // Worker 0: task 0, then task 1; worker 1: task 2. Task 3 loads, for worker 0.
+  Turns turns({{0, 1}, {0, 2}, {1, 1}, {0, 0}}, 2);
+  const auto ready = [](std::initializer_list<std::int64_t> tasks, std::int64_t list = 0) {
+    std::vector<ReadyTask> made;
+    for (const std::int64_t task : tasks) {
+      made.emplace_back();
+      made.back().list = list;
+      made.back().order = task;
+    }
+    return made;
+  };
+  EXPECT_EQ(turns.pick(ready({1, 2}), 0), -1);
+  EXPECT_EQ(turns.pick(ready({1, 2}), 1), 1);
+  EXPECT_EQ(turns.pick(ready({3, 1}), 0), 0);
+  EXPECT_EQ(turns.pick(ready({3, 1, 0}), 0), 2);
+  turns.taken(ready({0}).front(), 0);
+  EXPECT_EQ(turns.pick(ready({1}), 0), 0);
+  turns.taken(ready({1}).front(), 0);
+  // The next step begins from the front.
+  EXPECT_EQ(turns.pick(ready({1}, 1), 0), -1);
+  EXPECT_EQ(turns.pick(ready({0}, 1), 0), 0);
+}
+
+}  // namespace
+}  // namespace regatta
