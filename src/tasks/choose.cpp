@@ -31,6 +31,8 @@ constexpr std::size_t long_list = 1500;
 // A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
 constexpr double short_step = 5e-3;
 constexpr int ahead = 4;
+// A step of fewer seconds wants the submitting thread at once: workers leave it a CPU of its own.
+constexpr double very_short_step = 2e-4;
 
 // Where a plan lies among all that could be made.
 struct Point {
@@ -245,8 +247,9 @@ class Search {
     const Played played =
         play(blueprint, list, *costs,
              {.steps = list.tasks.size() > long_list ? 3 : 4, .crowded = is_crowded(plan, cpus_)});
-    if (threads_of(point) == 1)
-      work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
+    const bool alone = threads_of(point) == 1;
+    if (!alone && played.step_seconds < very_short_step && is_crowded(plan, cpus_)) return;
+    if (alone) work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds_ = std::min(best_seconds_, played.step_seconds);
     Candidate made{std::move(plan),   {},   played.step_seconds, played.total,
                    list.tasks.size(), known};
