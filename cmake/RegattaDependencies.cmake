@@ -80,6 +80,7 @@ regatta_library(hwloc hwloc.h hwloc libhwloc-dev)
 regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)
 regatta_library(jpeg jpeglib.h jpeg libjpeg-dev)
 regatta_library(png png.h png libpng-dev)
+regatta_library(simgrid simgrid/s4u.hpp simgrid libsimgrid-dev)
 
 # Only ONNX's messages are needed, not its checker.
 regatta_library(protobuf google/protobuf/message.h protobuf libprotobuf-dev)

@@ -68,8 +68,7 @@ TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int6
   options.test = "none";
   options.plan.devices = {devices_named(flags.devices).front()};
   if (options.plan.devices.front() == DeviceKind::cpu) options.precision = Precision::fp32;
-  const Graph graph =
-      load_model(model, {.input = options.input, .classes = options.classes}).graph;
+  const Graph graph = load_model(model, {.input = options.input, .classes = options.classes}).graph;
   options.data = "synth:" + graph.node(graph.input()).shape.text() + "/" +
                  std::to_string(graph.classes()) + "@" + std::to_string(batch);
   TrainJob job = make_job(options);

@@ -13,10 +13,12 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 10> all_commands{
+constexpr std::array<Command, 12> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "a trained network's logits, as an npy file", run_predict},
+     {"simulate", "when a plan's steps would end, and their joules", run_simulate},
+     {"probe", "this machine as a platform file", run_probe},
      {"report", "a run as one page: timeline, idle causes, curves", run_report},
      {"calibrate", "measure what work costs on this machine", run_calibrate},
      {"bench", "how throughput grows with workers", run_bench},

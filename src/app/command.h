@@ -30,7 +30,9 @@ int run_doctor(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
 int run_predict(std::span<const char* const> arguments);
+int run_probe(std::span<const char* const> arguments);
 int run_report(std::span<const char* const> arguments);
+int run_simulate(std::span<const char* const> arguments);
 int run_trace(std::span<const char* const> arguments);
 int run_train(std::span<const char* const> arguments);
 

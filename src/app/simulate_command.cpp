@@ -1,0 +1,323 @@
+// `simulate`: when a plan's steps would end on a platform, and what they would cost in joules.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+
+#include "app/command.h"
+#include "app/profiles.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/version.h"
+#include "models/load.h"
+#include "plan/plan_file.h"
+#include "platform/machine.h"
+#include "platform/probe.h"
+#include "sim/fleet_plan.h"
+#include "trace/store.h"
+#include "train/job.h"
+#include "train/run_folder.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SimulateFlags {
+  std::optional<std::string> subject, platform, out, json_file, input, chunks, segments, data;
+  std::string model, update = "ring", shares = "equal", reduction = "slots",
+                     server_sends = "bucket";
+  std::optional<std::int64_t> batch, classes;
+  std::optional<int> workers, team;
+  int ranks = 0;
+  std::optional<double> images_per_s;
+  sim::SimulationOptions simulation;
+};
+
+void declare(CLI::App& app, SimulateFlags& flags) {
+  app.add_option("plan", flags.subject, "a plan file, or the folder of a run to simulate again")
+      ->type_name("PLAN|RUN");
+  app.add_option("--model", flags.model,
+                 "instead of a plan: a name or file, as regatta train has it")
+      ->type_name("NAME|FILE");
+  app.add_option("--platform", flags.platform,
+                 "a platform's file, JSON or SimGrid's XML (default: this machine)")
+      ->type_name("FILE");
+  app.add_option("--steps", flags.simulation.steps, "steps to play")
+      ->type_name("K")
+      ->check(whole_number(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--replicas", flags.simulation.replicas,
+                 "play so often; from the second on, costs are drawn from their intervals")
+      ->type_name("N")
+      ->check(whole_number(1, 100000))
+      ->capture_default_str();
+  app.add_option("--seed", flags.simulation.seed, "of what is drawn")
+      ->type_name("S")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--batch", flags.batch, "images per step of each rank (default 32)")
+      ->type_name("N")
+      ->check(whole_number(1));
+  app.add_option("--input", flags.input, "image size (default: the model's)")->type_name("CxHxW");
+  app.add_option("--classes", flags.classes, "classes (default: the model's)")
+      ->type_name("N")
+      ->check(whole_number(2));
+  app.add_option("--data", flags.data, "what is loaded, for its measured cost")->type_name("SPEC");
+  app.add_option("--workers", flags.workers, "cores of each rank (default: all it has)")
+      ->type_name("N")
+      ->check(whole_number(1, 65536));
+  app.add_option("--team", flags.team, "threads of each worker")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
+  app.add_option("--chunks", flags.chunks, "cut a rank's batch into N chunks, or into sizes")
+      ->type_name("N|SIZES");
+  app.add_option("--segments", flags.segments,
+                 "gather operators: op, block, step or a number (several ranks: block, else step)")
+      ->type_name("HOW");
+  app.add_option("--reduction", flags.reduction, "inside a rank: slots, redux, loop")
+      ->type_name("HOW")
+      ->capture_default_str();
+  app.add_option("--ranks", flags.ranks,
+                 "replicas of the network: the first N GPUs, or nodes without one (default: all)")
+      ->type_name("N")
+      ->check(whole_number(1, 1000000));
+  app.add_option("--update", flags.update,
+                 "how ranks' gradients come together: ring, tree, hierarchical, server:cpu,\n"
+                 "server:gpu")
+      ->type_name("HOW")
+      ->capture_default_str();
+  app.add_option(
+         "--server-sends", flags.server_sends,
+         "a server's answers: by bucket, or after the step, as where parameters are fetched\n"
+         "when the next one begins")
+      ->check(CLI::IsMember({"bucket", "step"}))
+      ->capture_default_str();
+  app.add_option("--shares", flags.shares, "of the ranks: equal, or speed: in proportion to it")
+      ->check(CLI::IsMember({"equal", "speed"}))
+      ->capture_default_str();
+  app.add_option("--images-per-s", flags.images_per_s,
+                 "what one rank was measured to do alone; costs are scaled to it")
+      ->type_name("X")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--out", flags.out, "leave a run folder with the trace and a report")
+      ->type_name("RUN");
+  add_json_flag(app, flags.json_file);
+  app.footer(
+      "Example:\n  regatta simulate --model resnet50 --batch 16 --steps 4\n"
+      "  regatta simulate --model resnet50 --platform platforms/thousand.json --steps 1\n"
+      "  regatta simulate runs/mine --out runs/mine-simulated");
+}
+
+// What is to be simulated: a network and its recipe, with or without a plan.
+struct Subject {
+  Graph graph;
+  Recipe recipe;
+  std::optional<Plan> plan = {};
+  std::optional<Json> network = {};
+};
+
+Subject of_file(const std::string& name) {
+  const fs::path run = fs::path(name) / "run.json";
+  if (fs::exists(run)) {
+    TrainJob job = job_of_run(read_json(run));
+    return {std::move(job.graph), std::move(job.recipe), std::move(job.plan), job.network};
+  }
+  PlanFile file = read_plan_file(name, graph_of_recipe);
+  return {graph_of_recipe(file.recipe, file.network), file.recipe, file.plan, file.network};
+}
+
+Subject subject_of(const SimulateFlags& flags) {
+  if (flags.subject) {
+    if (!flags.model.empty())
+      throw InputError("'" + *flags.subject + "' tells the model itself: drop --model");
+    return of_file(*flags.subject);
+  }
+  if (flags.model.empty())
+    throw InputError("simulate what? name a plan, the folder of a run, or a --model");
+  ModelOptions adapt;
+  if (flags.input) adapt.input = Shape::parse(*flags.input);
+  adapt.classes = flags.classes;
+  const LoadedModel model = load_model(flags.model, adapt);
+  Subject subject{fuse(model.graph), {}};
+  Recipe& recipe = subject.recipe;
+  recipe.model = flags.model;
+  recipe.input = subject.graph.node(subject.graph.input()).shape;
+  recipe.classes = subject.graph.classes();
+  recipe.data = flags.data.value_or("synth");
+  recipe.batch = flags.batch.value_or(32);
+  return subject;
+}
+
+sim::PreparedFleet fleet_for(const SimulateFlags& flags, const Subject& subject) {
+  Platform platform =
+      flags.platform ? read_platform(*flags.platform) : this_machine(own_profile() ? here : "");
+  const fs::path folder = flags.platform ? fs::path(*flags.platform).parent_path() : fs::path();
+  sim::Profiles profiles = profiles_for(platform, folder);
+  sim::PreparedFleet fleet(subject.graph, subject.recipe, platform, std::move(profiles));
+  if (subject.plan) {
+    if (subject.plan->placement != Placement::dynamic)
+      std::cerr << "placement " << placement_name(subject.plan->placement)
+                << " is simulated as dynamic: the policy decides who runs what\n";
+    fleet.follow(*subject.plan);
+    return fleet;
+  }
+  sim::PreparedFleet::Spread spread;
+  spread.batch = subject.recipe.batch;
+  spread.by_speed = flags.shares == "speed";
+  spread.ranks = flags.ranks;
+  spread.update = node_update_named(flags.update);
+  spread.server_sends_last = flags.server_sends == "step";
+  spread.images_per_s = flags.images_per_s.value_or(0);
+  spread.workers = flags.workers.value_or(0);
+  const bool several = flags.ranks != 1 && fleet.room() > 1;
+  spread.plan.layout = default_cpu_layout();
+  spread.plan.reduction = reduction_named(flags.reduction);
+  spread.plan.segments = flags.segments;
+  if (!flags.segments && several) spread.plan.segments = "block";
+  if (flags.chunks) spread.plan.chunks = parse_sizes("--chunks", *flags.chunks);
+  spread.team = flags.team.value_or(0);
+  fleet.spread(spread);
+  return fleet;
+}
+
+// --- results -------------------------------------------------------------------------------------
+
+struct GroupRow {
+  std::string node, group;
+  int ranks = 0, workers = 0;
+  double busy_s = 0;  // mean over ranks
+  std::size_t peak_bytes = 0, room = 0;
+};
+
+// Ranks of one kind together: nobody reads a thousand rows.
+std::vector<GroupRow> rows_of(const sim::PreparedFleet& fleet, const sim::Simulated& made) {
+  std::map<std::pair<int, std::string>, GroupRow> rows;
+  for (const sim::GroupUse& use : made.groups) {
+    const int kind = fleet.fleet().ranks[static_cast<std::size_t>(use.rank)].kind;
+    GroupRow& row = rows[{kind, use.group}];
+    if (row.ranks++ == 0) {
+      row.node = use.node;
+      row.group = use.group;
+      row.workers = use.workers;
+      for (const auto& memory : fleet.memory(kind))
+        if (memory.group == use.group) {
+          row.peak_bytes = memory.bytes;
+          row.room = memory.room;
+        }
+    }
+    row.busy_s += use.busy_s;
+  }
+  std::vector<GroupRow> all;
+  for (auto& [key, row] : rows) {
+    row.busy_s /= row.ranks;
+    all.push_back(row);
+  }
+  return all;
+}
+
+Json spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+  };
+  return {{"median", at(0.5)}, {"low", at(0.025)}, {"high", at(0.975)}};
+}
+
+void print(const std::vector<GroupRow>& rows, const sim::PreparedFleet& fleet,
+           const sim::Simulated& made) {
+  const double step = made.step_s.front();
+  std::printf("step %.6g s, %.4g images/s, %.4g J a step%s\n", step,
+              static_cast<double>(fleet.batch()) / step, made.energy_j.front(),
+              fleet.estimated() ? " (costs are estimates)" : "");
+  if (made.step_s.size() > 1) {
+    const Json spread = spread_of(made.step_s);
+    std::printf("%zu replicas: median %.6g s, 95%% between %.6g and %.6g s\n", made.step_s.size(),
+                spread["median"].get<double>(), spread["low"].get<double>(),
+                spread["high"].get<double>());
+  }
+  std::printf("%-16s %-12s %6s %8s %6s %10s\n", "node", "group", "ranks", "workers", "busy",
+              "memory");
+  for (const GroupRow& row : rows)
+    std::printf("%-16s %-12s %6d %8d %5.1f%% %7.0f MB%s\n", row.node.c_str(), row.group.c_str(),
+                row.ranks, row.workers, 100 * row.busy_s / step / row.workers,
+                static_cast<double>(row.peak_bytes) / 1e6,
+                row.peak_bytes > row.room && row.room > 0 ? " (more than it has)" : "");
+}
+
+void leave_run(const std::string& out, const Subject& subject, const sim::PreparedFleet& fleet,
+               sim::Simulated& made) {
+  NewRunFolder fresh{out};
+  const fs::path& folder = fresh.path();
+  // Without a plan of all ranks, that of the first one, with its batch.
+  Recipe recipe = subject.recipe;
+  Plan plan = subject.plan ? *subject.plan : fleet.fleet().kinds.front().blueprint->plan;
+  if (!subject.plan) {
+    recipe.batch = share_of(plan.nodes.front());
+    plan.recipe = recipe.fingerprint();
+  }
+  Json run{{"recipe", recipe.to_json()},
+           {"plan", to_json(plan, subject.graph)},
+           {"machine", {{"simulated", fleet.fleet().platform.name}}},
+           {"platform", fleet.fleet().platform.to_json()}};
+  if (subject.network) run["network"] = *subject.network;
+  made.record.metadata["regatta"] = std::string(version);
+  made.record.metadata["recipe"] = recipe.to_json().dump(2);
+  made.record.metadata["plan"] = run["plan"].dump(2);
+  write_file(folder / "run.json", run.dump(2) + "\n");
+  trace::write_store(folder / trace::store_name, made.record);
+  trace::write_analysis(folder / trace::store_name, made.record);
+  fresh.keep();
+  leave_report(folder);
+  std::printf("run folder %s; regatta trace, doctor and report read it\n", out.c_str());
+}
+
+}  // namespace
+
+int run_simulate(std::span<const char* const> arguments) {
+  CLI::App app("Plays steps of a plan on a platform before anyone runs them.", "regatta simulate");
+  SimulateFlags flags;
+  declare(app, flags);
+  if (!parse(app, arguments)) return 0;
+  if (flags.json_file) require_writable(*flags.json_file);
+  const auto begin = std::chrono::steady_clock::now();
+  const Subject subject = subject_of(flags);
+  const sim::PreparedFleet fleet = fleet_for(flags, subject);
+  // As the executor: with a worker on every core, the thread that submits has to share one.
+  if (!flags.platform) flags.simulation.crowded = fleet.cores_used() >= available_cpus();
+  sim::Simulated made = sim::simulate(fleet.fleet(), flags.simulation);
+  const double wall =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const std::vector<GroupRow> rows = rows_of(fleet, made);
+  print(rows, fleet, made);
+  if (flags.out) leave_run(*flags.out, subject, fleet, made);
+  if (!flags.json_file) return 0;
+  Json result{{"step_s", made.step_s.front()},
+              {"energy_j", made.energy_j.front()},
+              {"images_per_s", static_cast<double>(fleet.batch()) / made.step_s.front()},
+              {"batch", fleet.batch()},
+              {"ranks", fleet.fleet().ranks.size()},
+              {"update", node_update_name(fleet.fleet().update)},
+              {"platform", fleet.fleet().platform.name},
+              {"estimate", fleet.estimated()},
+              {"exchanged_bytes", made.exchanged_bytes},
+              {"simulated_tasks", made.tasks * flags.simulation.replicas},
+              {"wall_s", wall},
+              {"groups", Json::array()}};
+  for (const GroupRow& row : rows)
+    result["groups"].push_back({{"node", row.node},
+                                {"group", row.group},
+                                {"ranks", row.ranks},
+                                {"workers", row.workers},
+                                {"busy_s", row.busy_s},
+                                {"peak_bytes", row.peak_bytes}});
+  if (made.step_s.size() > 1)
+    result["replicas"] = {{"step_s", made.step_s},
+                          {"energy_j", made.energy_j},
+                          {"step", spread_of(made.step_s)},
+                          {"energy", spread_of(made.energy_j)}};
+  write_json_result(flags.json_file, result);
+  return 0;
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,232 @@
+#include "sim/fleet_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "base/error.h"
+#include "tasks/footprint.h"
+
+namespace regatta::sim {
+namespace {
+
+// A place where a rank can be.
+struct Site {
+  int node = 0;
+  Device device;
+  const PlatformGroup* group = nullptr;
+};
+
+std::vector<Site> sites_of(const Wiring& wiring) {
+  std::vector<Site> sites;
+  for (int node = 0; node < wiring.nodes(); ++node) {
+    const std::vector<PlatformGroup>& groups = wiring.node(node).groups;
+    const bool gpus = std::ranges::any_of(
+        groups, [](const PlatformGroup& group) { return group.kind == DeviceKind::cuda; });
+    for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+      const PlatformGroup& group = groups[static_cast<std::size_t>(g)];
+      if (gpus != (group.kind == DeviceKind::cuda)) continue;
+      for (int unit = 0; unit < (gpus ? group.count : 1); ++unit)
+        sites.push_back({node, {g, unit}, &group});
+    }
+  }
+  return sites;
+}
+
+// Of ranks on these sites, as far as the platform tells.
+std::vector<double> speeds_of(const std::vector<Site>& sites) {
+  std::vector<double> speeds;
+  for (const Site& site : sites) {
+    const bool cpu = site.group->kind == DeviceKind::cpu;
+    speeds.push_back(site.group->costs.flops * (cpu ? site.group->count : 1));
+    if (speeds.back() <= 0)
+      throw InputError("--shares speed: group '" + site.group->name +
+                       "' says nothing of its flops; add them to its costs");
+  }
+  return speeds;
+}
+
+// Whole samples in proportion to speed, at least one each. What is left over goes to those who were
+// rounded down most: among a thousand, no one may be left with what all others were rounded by.
+std::vector<std::int64_t> shares_of(const std::vector<double>& speeds, std::int64_t total) {
+  const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  std::vector<std::int64_t> shares;
+  std::vector<double> missing;
+  for (const double speed : speeds) {
+    const double wanted = static_cast<double>(total) * speed / sum;
+    shares.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted)));
+    missing.push_back(wanted - static_cast<double>(shares.back()));
+  }
+  std::vector<std::size_t> order(speeds.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return missing[i]; });
+  std::int64_t left = total - std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++shares[order[i]];
+  return shares;
+}
+
+}  // namespace
+
+PreparedFleet::Kind::Kind(const Graph& graph, const Recipe& recipe, const Plan& plan,
+                          std::shared_ptr<const Profile> profile)
+    : blueprint(make_blueprint(graph, plan,
+                               {recipe.loaded_dtype(), recipe.precision, recipe.optimizer}, true)),
+      list(lower(blueprint, Job::train)),
+      measured(blueprint, std::move(profile), recipe.data) {}
+
+PreparedFleet::PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles)
+    : graph_(std::move(graph)),
+      recipe_(std::move(recipe)),
+      profiles_(std::move(profiles)),
+      wiring_(platform) {
+  fleet_.platform = std::move(platform);
+}
+
+std::shared_ptr<const Profile> PreparedFleet::profile_of(
+    const std::vector<const PlatformGroup*>& devices) const {
+  for (const PlatformGroup* device : devices)
+    if (const auto found = profiles_.find(device->costs.profile); found != profiles_.end())
+      return found->second;
+  return nullptr;
+}
+
+int PreparedFleet::kind_of(const std::string& key, const Plan& plan,
+                           const std::vector<const PlatformGroup*>& devices) {
+  const auto [found, fresh] = numbers_.try_emplace(key, static_cast<int>(kinds_.size()));
+  if (!fresh) return found->second;
+  kinds_.push_back(std::make_unique<Kind>(graph_, recipe_, plan, profile_of(devices)));
+  Kind& kind = *kinds_.back();
+  std::vector<DeviceSpeed> speeds;
+  for (std::uint32_t g = 0; g < devices.size(); ++g) {
+    // A team works as one.
+    PlatformGroup device = *devices[g];
+    const DeviceGroup& group = *groups_of(plan)[g];
+    if (device.kind == DeviceKind::cpu) device.costs.flops *= group.team;
+    speeds.push_back(speed_of(device, kind.list, kind.measured, GroupId{g}));
+    kind.rooms.push_back(static_cast<std::size_t>(device.memory));
+    estimated_ = estimated_ || device.costs.estimate();
+  }
+  kind.costs = std::make_unique<DeviceCosts>(kind.list, kind.measured, std::move(speeds));
+  fleet_.kinds.push_back({&kind.blueprint, &kind.list, kind.costs.get()});
+  return found->second;
+}
+
+// --- following a plan ----------------------------------------------------------------------------
+
+std::vector<Device> PreparedFleet::devices_for(const Plan& plan, const PlatformNode& node) const {
+  std::vector<Device> devices;
+  std::vector<int> taken(node.groups.size(), 0);  // of GPUs: units
+  for (const DeviceGroup* group : groups_of(plan)) {
+    const auto free = [&](std::size_t g) {
+      const PlatformGroup& device = node.groups[g];
+      return device.kind == group->kind &&
+             (device.kind == DeviceKind::cpu || taken[g] < device.count);
+    };
+    std::size_t chosen = node.groups.size();
+    for (std::size_t g = 0; g < node.groups.size(); ++g)
+      if (free(g) && (chosen == node.groups.size() || node.groups[g].name == group->name))
+        chosen = g;
+    if (chosen == node.groups.size())
+      throw InputError("the plan's group '" + group->name + "' has no device: node '" + node.name +
+                       "' of platform '" + fleet_.platform.name + "' has no free " +
+                       std::string(device_kind_name(group->kind)));
+    devices.push_back({static_cast<int>(chosen), taken[chosen]++});
+  }
+  return devices;
+}
+
+void PreparedFleet::follow(const Plan& plan) {
+  if (!plan.stages.empty())
+    throw InputError("the plan has stages: pipelines cannot be simulated yet");
+  fleet_.update = plan.update;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    int node = 0;
+    while (node < wiring_.nodes() && wiring_.node_name(node) != plan.nodes[n].name) ++node;
+    if (node == wiring_.nodes() && plan.nodes.size() == 1) node = 0;
+    if (node == wiring_.nodes())
+      throw InputError("platform '" + fleet_.platform.name + "' has no node '" +
+                       plan.nodes[n].name + "', which the plan names");
+    const Plan own = plan.nodes.size() == 1 ? plan : plan_of_node(plan, n);
+    const std::vector<Device> devices = devices_for(own, wiring_.node(node));
+    std::vector<const PlatformGroup*> groups;
+    std::string key = std::to_string(wiring_.place(node).entry);
+    for (std::size_t g = 0; g < devices.size(); ++g) {
+      groups.push_back(&wiring_.node(node).groups[static_cast<std::size_t>(devices[g].group)]);
+      key += "/" + std::to_string(devices[g].group);
+    }
+    for (const DeviceGroup* group : groups_of(own)) {
+      key += "/" + std::to_string(group->workers) + "x" + std::to_string(group->team);
+      for (const std::int64_t chunk : group->chunks) key += "," + std::to_string(chunk);
+    }
+    fleet_.ranks.push_back({kind_of(key, own, groups), node, devices});
+    batch_ += share_of(plan.nodes[n]);
+  }
+}
+
+// --- spreading over a platform -------------------------------------------------------------------
+
+void PreparedFleet::spread(const Spread& spread) {
+  std::vector<Site> sites = sites_of(wiring_);
+  const auto there = static_cast<int>(sites.size());
+  if (spread.ranks > there)
+    throw InputError("--ranks " + std::to_string(spread.ranks) + ": platform '" +
+                     fleet_.platform.name + "' has room for " + std::to_string(there));
+  if (spread.ranks > 0) sites.resize(static_cast<std::size_t>(spread.ranks));
+  const auto count = static_cast<std::int64_t>(sites.size());
+  std::vector<std::int64_t> batches(sites.size(), spread.batch);
+  if (spread.by_speed) batches = shares_of(speeds_of(sites), spread.batch * count);
+  fleet_.update = spread.update;
+  fleet_.server_sends_last = spread.server_sends_last;
+  const double flops = spread.images_per_s * step_flops(graph_);
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const Site& site = sites[i];
+    const bool cpu = site.group->kind == DeviceKind::cpu;
+    const std::string key = std::to_string(wiring_.place(site.node).entry) + "/" +
+                            std::to_string(site.device.group) + "/" + std::to_string(batches[i]);
+    batch_ += batches[i];
+    if (const auto known = numbers_.find(key); known != numbers_.end()) {
+      fleet_.ranks.push_back({known->second, site.node, {site.device}});
+      continue;
+    }
+    PlanOptions options = spread.plan;
+    const int cores = cpu ? site.group->count : 4;
+    options.workers = spread.workers > 0 ? std::min(spread.workers, cores) : cores;
+    const bool one_team = cpu && sites.size() > 1 && !options.chunks;
+    options.team =
+        spread.team > 0 ? std::min(spread.team, options.workers) : (one_team ? options.workers : 1);
+    options.devices = {site.group->kind};
+    Recipe recipe = recipe_;
+    recipe.batch = batches[i];
+    Plan plan = make_plan(graph_, recipe, options);
+    // All ranks must cut their gradients alike.
+    if (sites.size() > 1) plan.bucket_bytes = Plan{}.bucket_bytes;
+    PlatformGroup device = *site.group;
+    if (flops > 0) {
+      device.costs.profile.clear();
+      device.costs.flops = flops / (cpu ? site.group->count : 1);
+    }
+    fleet_.ranks.push_back({kind_of(key, plan, {&device}), site.node, {site.device}});
+  }
+}
+
+int PreparedFleet::room() const { return static_cast<int>(sites_of(wiring_).size()); }
+
+int PreparedFleet::cores_used() const {
+  const Plan& plan = kinds_[static_cast<std::size_t>(fleet_.ranks.front().kind)]->blueprint.plan;
+  int cores = plan.loaders;
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cpu) cores += group->workers * group->team;
+  return cores;
+}
+
+std::vector<PreparedFleet::Memory> PreparedFleet::memory(int number) const {
+  const Kind& kind = *kinds_[static_cast<std::size_t>(number)];
+  const std::vector<Footprint> found = footprints(kind.blueprint, {&kind.list});
+  std::vector<Memory> all;
+  const auto groups = groups_of(kind.blueprint.plan);
+  for (std::uint32_t g = 0; g < groups.size(); ++g)
+    all.push_back({groups[g]->name, peak_bytes(kind.blueprint, found, GroupId{g}), kind.rooms[g]});
+  return all;
+}
+
+}  // namespace regatta::sim

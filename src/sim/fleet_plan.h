@@ -1,0 +1,82 @@
+// From a plan, or from what every rank of a platform should do, to a fleet that can be simulated.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/make_plan.h"
+#include "sim/device_costs.h"
+#include "sim/simulate.h"
+
+namespace regatta::sim {
+
+// By the name a platform's costs give; null: nothing was measured.
+using Profiles = std::map<std::string, std::shared_ptr<const Profile>>;
+
+// A fleet and everything it points to.
+class PreparedFleet {
+ public:
+  PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles);
+
+  // The ranks are the plan's nodes. They are found on the platform by name, their groups by name or
+  // else by kind; a plan of one node goes to the first. Throws InputError that names what is not
+  // there.
+  void follow(const Plan& plan);
+
+  struct Spread {
+    int workers = 0;          // cores of a rank; 0: all of its group
+    int team = 0;             // threads of a worker; 0: see below
+    PlanOptions plan;         // of a rank, but for its workers
+    std::int64_t batch = 32;  // of a rank
+    bool by_speed = false;    // the ranks' batches together, shared out by their speed
+    int ranks = 0;            // the first so many; 0: all
+    NodeUpdate update = NodeUpdate::ring;
+    bool server_sends_last = false;
+    double images_per_s = 0;  // of one rank alone, if measured; 0: as the platform says
+  };
+  // A rank for each GPU, and for the cores of each node that has none. Several ranks on cores run
+  // one task at a time each, on all their cores.
+  void spread(const Spread& spread);
+
+  const Fleet& fleet() const { return fleet_; }
+  int room() const;                              // ranks that spread() could make
+  int cores_used() const;                        // by the workers of the first rank
+  std::int64_t batch() const { return batch_; }  // of all ranks
+  bool estimated() const { return estimated_; }  // costs are not measured ones
+
+  struct Memory {
+    std::string group;
+    std::size_t bytes = 0, room = 0;
+  };
+  // By group of the plan, of a rank of this kind.
+  std::vector<Memory> memory(int kind) const;
+
+ private:
+  struct Kind {
+    Kind(const Graph& graph, const Recipe& recipe, const Plan& plan,
+         std::shared_ptr<const Profile> profile);
+    Blueprint blueprint;
+    TaskList list;
+    ProfileCosts measured;
+    std::unique_ptr<DeviceCosts> costs;
+    std::vector<std::size_t> rooms;
+  };
+  int kind_of(const std::string& key, const Plan& plan,
+              const std::vector<const PlatformGroup*>& devices);
+  std::shared_ptr<const Profile> profile_of(const std::vector<const PlatformGroup*>& devices) const;
+  std::vector<Device> devices_for(const Plan& plan, const PlatformNode& node) const;
+
+  Graph graph_;
+  Recipe recipe_;
+  Profiles profiles_;
+  Wiring wiring_;
+  Fleet fleet_;
+  std::vector<std::unique_ptr<Kind>> kinds_;
+  std::map<std::string, int> numbers_;  // of kinds, by key
+  std::int64_t batch_ = 0;
+  bool estimated_ = false;
+};
+
+}  // namespace regatta::sim

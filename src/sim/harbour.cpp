@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "sim/fleet_run.h"
+#include "sim/split_updates.h"
+
+namespace regatta::sim {
+
+Harbour::Harbour(const Fleet& fleet)
+    : fleet_(fleet), wiring_(fleet.platform), several_(fleet.ranks.size() > 1) {
+  lists_.reserve(fleet.kinds.size());  // works keep their addresses
+  for (const RankKind& kind : fleet.kinds) {
+    lists_.push_back(several_ ? split_updates(*kind.list) : *kind.list);
+    works_.emplace_back(*kind.blueprint, lists_.back(), *kind.costs, several_);
+  }
+  require_same_buckets();
+  // All devices of a node draw power, also those that have nothing to do.
+  std::set<int> nodes;
+  for (const Rank& rank : fleet.ranks) nodes.insert(rank.node);
+  for (const int node : nodes) {
+    const std::vector<PlatformGroup>& groups = wiring_.node(node).groups;
+    for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+      const PlatformGroup& group = groups[static_cast<std::size_t>(g)];
+      const bool cpu = group.kind == DeviceKind::cpu;
+      for (int unit = 0; unit < (cpu ? 1 : group.count); ++unit) {
+        numbers_[{node, g, unit}] = static_cast<int>(hosts_.size());
+        hosts_.push_back({cpu ? group.count : 1, group.watts.idle, group.watts.active});
+        host_names_.push_back({node, group.name});
+      }
+    }
+  }
+}
+
+// What is exchanged must be cut alike everywhere.
+void Harbour::require_same_buckets() const {
+  const auto bytes_of = [](const Work& work) {
+    std::vector<std::size_t> bytes;
+    for (const Bucket& bucket : work.blueprint().buckets) bytes.push_back(bucket.bytes);
+    return bytes;
+  };
+  for (const Work& each : works_)
+    if (several_ && bytes_of(each) != bytes_of(works_.front()))
+      throw InputError(
+          "the nodes of the plan cut their gradients differently: give all of them the same "
+          "segments and bucket_bytes");
+}
+
+int Harbour::host_of(int node, Device device) const {
+  const auto found = numbers_.find({node, device.group, device.unit});
+  if (found == numbers_.end())
+    throw Error("internal: node " + wiring_.node_name(node) + " has no such device");
+  return found->second;
+}
+
+// Memory 0 is the node's own, the others are its GPUs'.
+Endpoint Harbour::memory_of(const Rank& rank, int memory) const {
+  if (memory == 0) return {rank.node, -1};
+  const Device device = rank.devices[static_cast<std::size_t>(memory) - 1];
+  int gpu = device.unit;
+  const std::vector<PlatformGroup>& groups = wiring_.node(rank.node).groups;
+  for (int g = 0; g < device.group; ++g)
+    if (groups[static_cast<std::size_t>(g)].kind == DeviceKind::cuda)
+      gpu += groups[static_cast<std::size_t>(g)].count;
+  return {rank.node, gpu};
+}
+
+std::vector<Endpoint> Harbour::endpoints() const {
+  std::vector<Endpoint> ends;
+  for (const Rank& rank : fleet_.ranks) {
+    const Work& each = work(rank);
+    ends.push_back(memory_of(rank, each.pools()[each.blueprint().owner.value].memory));
+  }
+  return ends;
+}
+
+Berth Harbour::berth(const Rank& rank, std::vector<std::vector<int>>& routes) const {
+  Berth berth;
+  const Work& each = work(rank);
+  const std::vector<Pool>& pools = each.pools();
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    if (p < rank.devices.size()) {
+      berth.hosts.push_back(host_of(rank.node, rank.devices[p]));
+      continue;
+    }
+    // Loaders sit on the node's cores.
+    const std::vector<PlatformGroup>& groups = wiring_.node(rank.node).groups;
+    const auto cpu = std::ranges::find(groups, DeviceKind::cpu, &PlatformGroup::kind);
+    if (cpu == groups.end())
+      throw InputError("node '" + wiring_.node_name(rank.node) +
+                       "' has no cores: nobody could load samples there");
+    berth.hosts.push_back(host_of(rank.node, {static_cast<int>(cpu - groups.begin()), 0}));
+  }
+  if (!each.several_memories()) return berth;
+  for (int from = 0; from < each.memories(); ++from) {
+    berth.routes.emplace_back();
+    berth.latencies.emplace_back();
+    for (int to = 0; to < each.memories(); ++to) {
+      const auto known = [&](int memory) {
+        return memory == 0 || pools[static_cast<std::size_t>(memory) - 1].memory == memory;
+      };
+      std::vector<int> way;
+      if (known(from) && known(to)) way = wiring_.route(memory_of(rank, from), memory_of(rank, to));
+      berth.latencies.back().push_back(wiring_.latency(way));
+      berth.routes.back().push_back(way.empty() ? -1 : static_cast<int>(routes.size()));
+      if (!way.empty()) routes.push_back(std::move(way));
+    }
+  }
+  return berth;
+}
+
+}  // namespace regatta::sim

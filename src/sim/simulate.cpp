@@ -1,0 +1,199 @@
+#include "sim/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "sim/aside.h"
+#include "sim/fleet_run.h"
+#include "tasks/task_label.h"
+
+namespace regatta::sim {
+namespace {
+
+trace::Time nanoseconds(double seconds) {
+  return static_cast<trace::Time>(std::llround(seconds * 1e9));
+}
+
+class RecordMaker {
+ public:
+  RecordMaker(const Fleet& fleet, const Harbour& harbour, const SimulationOptions& options,
+              const ReplicaOutcome& outcome)
+      : fleet_(fleet), harbour_(harbour), options_(options), outcome_(outcome) {}
+
+  trace::Record make() {
+    add_kinds();
+    add_workers();
+    add_tasks();
+    for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s)
+      record_.marks.push_back(
+          {"step", static_cast<std::int64_t>(s) + 1, nanoseconds(outcome_.step_ends[s])});
+    add_joules();
+    if (!outcome_.bytes.empty() && outcome_.bytes.front() > 0)
+      record_.links.push_back({"ranks", "ranks", static_cast<std::int64_t>(outcome_.bytes.front()),
+                               static_cast<std::int64_t>(fleet_.ranks.size())});
+    record_.metadata["simulated"] = fleet_.platform.name;
+    return std::move(record_);
+  }
+
+ private:
+  void add_kinds() {
+    for (const Work& work : harbour_.works()) {
+      first_kind_.push_back(static_cast<std::int32_t>(record_.kinds.size()));
+      for (std::size_t t = 0; t < work.tasks(); ++t) {
+        const Task& task = work.list().tasks[t];
+        const TaskLabel label = label_of(task);
+        record_.kinds.push_back(
+            {"train", label.phases, task.on_host ? "host" : work.pools()[task.group.value].group,
+             label.segment, label.part, label.chunk, label.bucket, task.priority, task.flops});
+      }
+    }
+  }
+
+  void add_workers() {
+    std::map<std::pair<int, DeviceKind>, int> counts;  // of a node
+    for (const Rank& rank : fleet_.ranks) {
+      first_worker_.push_back(static_cast<std::int32_t>(record_.workers.size()));
+      for (const Pool& pool : harbour_.work(rank).pools())
+        for (int i = 0; i < pool.workers; ++i) {
+          const std::string kind(device_kind_name(pool.kind));
+          record_.workers.push_back({kind + " " + std::to_string(counts[{rank.node, pool.kind}]++),
+                                     pool.group, harbour_.wiring().node_name(rank.node), kind});
+        }
+    }
+  }
+
+  // In the order of steps, then ranks, then the list.
+  void add_tasks() {
+    std::vector<std::size_t> first(fleet_.ranks.size());  // in the outcome
+    std::size_t total = 0;
+    for (std::size_t r = 0; r < fleet_.ranks.size(); ++r) {
+      first[r] = total;
+      total += harbour_.work(fleet_.ranks[r]).tasks() * static_cast<std::size_t>(options_.steps);
+    }
+    const std::int64_t per_step = static_cast<std::int64_t>(total) / options_.steps;
+    std::int64_t before = 0;  // tasks of earlier ranks in a step
+    std::vector<std::int64_t> offset;
+    for (const Rank& rank : fleet_.ranks) {
+      offset.push_back(before);
+      before += static_cast<std::int64_t>(harbour_.work(rank).tasks());
+    }
+    for (std::int64_t step = 0; step < options_.steps; ++step)
+      for (std::size_t r = 0; r < fleet_.ranks.size(); ++r)
+        add_step(r, step, first[r], per_step, offset[r]);
+  }
+
+  void add_step(std::size_t r, std::int64_t step, std::size_t first, std::int64_t per_step,
+                std::int64_t offset) {
+    const Rank& rank = fleet_.ranks[r];
+    const Work& work = harbour_.work(rank);
+    const auto id_of = [&](std::int64_t s, std::size_t t) {
+      return s * per_step + offset + static_cast<std::int64_t>(t);
+    };
+    std::vector<std::vector<std::int64_t>> on(work.tasks());
+    for (std::size_t back = 0; back < work.furthest() && static_cast<std::int64_t>(back) <= step;
+         ++back)
+      for (std::size_t t = 0; t < work.tasks(); ++t)
+        for (const std::uint32_t next : work.successors(step, back, t))
+          on[next].push_back(id_of(step - static_cast<std::int64_t>(back), t));
+    for (std::size_t t = 0; t < work.tasks(); ++t) {
+      const Happened& each =
+          outcome_.happened[first + static_cast<std::size_t>(step) * work.tasks() + t];
+      trace::Task task;
+      task.id = id_of(step, t);
+      task.kind = first_kind_[static_cast<std::size_t>(rank.kind)] + static_cast<std::int32_t>(t);
+      task.worker = first_worker_[r] + each.worker;
+      task.step = step + 1;
+      task.submit = nanoseconds(each.submit);
+      task.start = nanoseconds(each.start);
+      task.end = std::max(task.start, nanoseconds(each.end));
+      task.ready = std::min(nanoseconds(each.ready), task.start);
+      // Its data were on their way until shortly before it started.
+      if (each.fetched > each.ready) task.acquire = task.start - task.ready;
+      const int busy = work.pools()[static_cast<std::size_t>(work.pool_of(t))].workers;
+      task.predicted = nanoseconds(work.seconds(t, busy, 0));
+      record_.tasks.push_back(task);
+      std::ranges::sort(on[t]);
+      for (const std::int64_t before : on[t]) record_.dependencies.push_back({task.id, before});
+    }
+  }
+
+  // Groups of one name together: nobody reads a thousand curves.
+  void add_joules() {
+    const std::size_t hosts = harbour_.hosts().size();
+    for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s) {
+      std::map<std::string, double> sums;
+      for (std::size_t h = 0; h < hosts; ++h) {
+        const double before = s > 0 ? outcome_.joules[(s - 1) * hosts + h] : 0;
+        sums[harbour_.host_names()[h].group] += outcome_.joules[s * hosts + h] - before;
+      }
+      for (const auto& [group, joules] : sums)
+        record_.counters.push_back({"energy " + group, "J", "estimate",
+                                    static_cast<std::int64_t>(s) + 1,
+                                    nanoseconds(outcome_.step_ends[s]), joules});
+    }
+  }
+
+  const Fleet& fleet_;
+  const Harbour& harbour_;
+  const SimulationOptions& options_;
+  const ReplicaOutcome& outcome_;
+  std::vector<std::int32_t> first_kind_, first_worker_;
+  trace::Record record_;
+};
+
+// The first steps fill the pipeline.
+std::size_t warm_up(std::int64_t steps) {
+  return steps == 1 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(1, steps / 3));
+}
+
+void add_use(Simulated& made, const Fleet& fleet, const Harbour& harbour,
+             const ReplicaOutcome& outcome, std::int64_t steps) {
+  const std::size_t first_step = warm_up(steps);
+  const double counted = static_cast<double>(steps) - static_cast<double>(first_step);
+  std::size_t next = 0;
+  for (std::size_t r = 0; r < fleet.ranks.size(); ++r) {
+    const Work& work = harbour.work(fleet.ranks[r]);
+    std::vector<double> busy(work.pools().size(), 0);
+    for (std::int64_t step = 0; step < steps; ++step)
+      for (std::size_t t = 0; t < work.tasks(); ++t, ++next)
+        if (static_cast<std::size_t>(step) >= first_step)
+          busy[static_cast<std::size_t>(work.pool_of(t))] +=
+              outcome.happened[next].end - outcome.happened[next].start;
+    for (std::size_t p = 0; p < work.pools().size(); ++p)
+      made.groups.push_back({static_cast<int>(r), harbour.wiring().node_name(fleet.ranks[r].node),
+                             work.pools()[p].group, work.pools()[p].workers, busy[p] / counted});
+  }
+}
+
+}  // namespace
+
+Simulated simulate(const Fleet& fleet, const SimulationOptions& options) {
+  if (fleet.ranks.empty() || options.steps < 1 || options.replicas < 1)
+    throw Error("internal: nothing to simulate");
+  const Harbour harbour(fleet);
+  const std::vector<ReplicaOutcome> outcomes =
+      replicas_of(run_aside([&] { return run_fleet(fleet, harbour, options); }), options.replicas);
+  Simulated made;
+  const std::size_t hosts = harbour.hosts().size(), skipped = warm_up(options.steps);
+  for (const ReplicaOutcome& outcome : outcomes) {
+    const double counted = static_cast<double>(outcome.step_ends.size() - skipped);
+    const double begin = skipped > 0 ? outcome.step_ends[skipped - 1] : 0;
+    made.step_s.push_back((outcome.step_ends.back() - begin) / counted);
+    double joules = 0;
+    for (std::size_t h = 0; h < hosts; ++h) {
+      joules += outcome.joules[(outcome.step_ends.size() - 1) * hosts + h];
+      if (skipped > 0) joules -= outcome.joules[(skipped - 1) * hosts + h];
+    }
+    made.energy_j.push_back(joules / counted);
+  }
+  add_use(made, fleet, harbour, outcomes.front(), options.steps);
+  made.tasks = static_cast<std::int64_t>(outcomes.front().happened.size());
+  made.exchanged_bytes = outcomes.front().bytes.front() / static_cast<double>(options.steps);
+  made.record = RecordMaker(fleet, harbour, options, outcomes.front()).make();
+  made.record.metadata[trace::first_step_key] = std::to_string(skipped + 1);
+  made.record.metadata[trace::last_step_key] = std::to_string(options.steps);
+  return made;
+}
+
+}  // namespace regatta::sim

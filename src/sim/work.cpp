@@ -1,0 +1,168 @@
+#include "sim/work.h"
+
+#include <algorithm>
+#include <map>
+
+#include "sim/split_updates.h"
+#include "tasks/dependencies.h"
+#include "tasks/policy.h"
+
+namespace regatta::sim {
+
+Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs, bool several)
+    : blueprint_(blueprint), list_(list), runtime_(costs.runtime()) {
+  make_pools();
+  constexpr std::size_t nobody = ~std::size_t{0};
+  awaiting_.assign(blueprint.buckets.size(), nobody);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Task& task = list.tasks[t];
+    pool_of_.push_back(task.on_host ? host_ : static_cast<int>(task.group.value));
+    exchanged_.emplace_back();
+    if (!several) continue;
+    // With clipping a bucket is measured before it is updated: the first to come waits.
+    for (const BucketId bucket : awaited_buckets(task)) {
+      if (awaiting_[bucket.value] != nobody) continue;
+      awaiting_[bucket.value] = t;
+      exchanged_.back().push_back(bucket);
+    }
+  }
+  make_lines(costs);
+  ranks_ = ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
+  double submitted = 0;
+  for (const Task& task : list.tasks) {
+    submitted +=
+        runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
+    submission_.push_back(submitted);
+  }
+  connect();
+}
+
+void Work::make_pools() {
+  const auto groups = groups_of(blueprint_.plan);
+  host_ = -1;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool cpu = groups[g]->kind == DeviceKind::cpu;
+    if (cpu) host_ = static_cast<int>(g);
+    // Memory 0 is the node's own.
+    pools_.push_back({groups[g]->name, groups[g]->kind, cpu ? groups[g]->workers : 1,
+                      cpu ? 0 : static_cast<int>(g) + 1});
+  }
+  memories_ = static_cast<int>(groups.size()) + 1;
+  if (std::ranges::all_of(pools_, [](const Pool& pool) { return pool.memory == 0; })) memories_ = 1;
+  if (host_ >= 0) return;
+  host_ = static_cast<int>(pools_.size());
+  pools_.push_back({"host", DeviceKind::cpu, std::max(blueprint_.plan.loaders, 1), 0});
+}
+
+// Chunks of one size have one cost, so most tasks are looked up once for many.
+void Work::make_lines(const TaskCosts& costs) {
+  std::map<std::vector<std::int64_t>, Line> known;
+  for (std::size_t t = 0; t < list_.tasks.size(); ++t) {
+    const Task& task = list_.tasks[t];
+    std::vector<std::int64_t> key{pool_of_[t], task.on_host ? 1 : 0};
+    for (const Action& action : task.actions) {
+      const bool of_chunk = action.phase == Phase::load || action.phase == Phase::forward ||
+                            action.phase == Phase::deliver || action.phase == Phase::backward;
+      for (const std::int64_t each :
+           {std::int64_t{static_cast<int>(action.phase)}, std::int64_t{action.segment.value},
+            std::int64_t{action.part}, std::int64_t{action.bucket.value},
+            std::int64_t{action.group.value}})
+        key.push_back(each);
+      if (!of_chunk) continue;
+      const Chunk& chunk = blueprint_.chunks[action.chunk.value];
+      key.push_back(chunk.capacity);
+      key.push_back(blueprint_.begins_slot(chunk) ? 1 : 0);
+    }
+    const auto [found, fresh] = known.try_emplace(std::move(key));
+    if (fresh) {
+      const int all = pools_[static_cast<std::size_t>(pool_of_[t])].workers;
+      const Estimate alone = costs.of(task, 1);
+      Line& line = found->second;
+      line.alone = std::max(alone.seconds, 0.0);
+      if (all > 1) line.each = (costs.of(task, all).seconds - line.alone) / (all - 1);
+      if (line.alone > 0) {
+        line.below = std::clamp(1 - alone.low / line.alone, 0.0, 1.0);
+        line.above = std::max(alone.high / line.alone - 1, 0.0);
+      }
+    }
+    lines_.push_back(found->second);
+  }
+}
+
+double Work::seconds(std::size_t task, int busy, double shift) const {
+  const Line& line = lines_[task];
+  const double factor = 1 + shift * (shift < 0 ? line.below : line.above);
+  return std::max(0.0, (line.alone + line.each * (busy - 1)) * factor);
+}
+
+double Work::least_seconds(std::size_t task, double shift) const {
+  const int all = pools_[static_cast<std::size_t>(pool_of_[task])].workers;
+  return std::min(seconds(task, 1, shift), seconds(task, all, shift));
+}
+
+std::optional<ChunkId> Work::home_chunk(std::size_t task) const {
+  for (const Action& action : list_.tasks[task].actions)
+    if (action.phase == Phase::load || action.phase == Phase::forward ||
+        action.phase == Phase::backward)
+      return action.chunk;
+  return std::nullopt;
+}
+
+// After the first few steps what waits for what repeats with the period of the rings.
+void Work::connect() {
+  const std::size_t count = tasks();
+  const std::size_t period = static_cast<std::size_t>(steps_in_flight());
+  Dependencies dependencies;
+  for (std::size_t step = 0; step < 2 * period + 1; ++step) {
+    const auto edges = dependencies.follow(list_, step, static_cast<std::int64_t>(step * count));
+    Pattern pattern;
+    pattern.waits.assign(count, 0);
+    for (const auto& [task, on] : edges) {
+      const std::size_t back = step - static_cast<std::size_t>(on) / count;
+      if (pattern.successors.size() <= back)
+        pattern.successors.resize(back + 1, std::vector<std::vector<std::uint32_t>>(count));
+      const std::size_t index = static_cast<std::size_t>(task) % count;
+      pattern.successors[back][static_cast<std::size_t>(on) % count].push_back(
+          static_cast<std::uint32_t>(index));
+      ++pattern.waits[index];
+    }
+    furthest_ = std::max(furthest_, pattern.successors.size());
+    patterns_.push_back(std::move(pattern));
+  }
+}
+
+std::size_t Work::pattern_of(std::int64_t step) const {
+  const std::size_t period = static_cast<std::size_t>(steps_in_flight());
+  const auto number = static_cast<std::size_t>(step);
+  return number < patterns_.size() ? number : period + 1 + (number - period - 1) % period;
+}
+
+const std::vector<std::uint32_t>& Work::successors(std::int64_t step, std::size_t back,
+                                                   std::size_t task) const {
+  static const std::vector<std::uint32_t> none;
+  const Pattern& pattern = patterns_[pattern_of(step)];
+  return back < pattern.successors.size() ? pattern.successors[back][task] : none;
+}
+
+const std::vector<std::uint32_t>& Work::waits(std::int64_t step) const {
+  return patterns_[pattern_of(step)].waits;
+}
+
+int Work::home_memory(std::uint32_t buffer) const {
+  const Buffer& what = list_.buffers[buffer];
+  const auto memory_of = [&](GroupId group) { return pools_[group.value].memory; };
+  switch (what.kind) {
+    case BufferKind::packed:
+      return memory_of(GroupId{what.second});
+    case BufferKind::statistics:
+    case BufferKind::state:
+    case BufferKind::parameters:
+    case BufferKind::moment:
+    case BufferKind::average:
+      return memory_of(blueprint_.owner);
+    default:
+      return -1;
+  }
+}
+
+}  // namespace regatta::sim

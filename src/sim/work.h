@@ -1,0 +1,89 @@
+// What all ranks of one kind have in common: their tasks of a step, what these wait for, and what
+// they cost. Made once, however many ranks there are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tasks/costs.h"
+
+namespace regatta::sim {
+
+// Workers that may run the same tasks: those of a group. Loading and delivering belong to the CPU
+// group, or to loaders, which are a pool of their own.
+struct Pool {
+  std::string group;  // of the plan; "host": loaders
+  DeviceKind kind = DeviceKind::cpu;
+  int workers = 1;
+  int memory = 0;  // pools of one memory share it
+};
+
+class Work {
+ public:
+  // The list was lowered from the blueprint and maybe split. `several`: gradients are exchanged
+  // with other ranks.
+  Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs, bool several);
+
+  const Blueprint& blueprint() const { return blueprint_; }
+  const TaskList& list() const { return list_; }
+  const RuntimeCosts& runtime() const { return runtime_; }
+  std::size_t tasks() const { return list_.tasks.size(); }
+  const std::vector<Pool>& pools() const { return pools_; }
+  int host_pool() const { return host_; }
+  int pool_of(std::size_t task) const { return pool_of_[task]; }
+  double rank(std::size_t task) const { return ranks_[task]; }
+  // From the begin of submitting a step to the submission of a task; the last one: of them all.
+  double submitted_after(std::size_t task) const { return submission_[task]; }
+  double submission_seconds() const { return submission_.empty() ? 0 : submission_.back(); }
+  int steps_in_flight() const { return blueprint_.plan.steps_in_flight; }
+  // The chunk whose data a task wants at hand.
+  std::optional<ChunkId> home_chunk(std::size_t task) const;
+
+  // A task's seconds while so many workers of its pool are busy, `shift` half-intervals away from
+  // the estimate.
+  double seconds(std::size_t task, int busy, double shift) const;
+  double least_seconds(std::size_t task, double shift) const;
+
+  // Tasks of a step that wait for `task` of the step `back` steps before it.
+  const std::vector<std::uint32_t>& successors(std::int64_t step, std::size_t back,
+                                               std::size_t task) const;
+  const std::vector<std::uint32_t>& waits(std::int64_t step) const;  // by task: for how many
+  std::size_t furthest() const { return furthest_; }                 // the largest `back`, plus one
+
+  // The buckets whose exchange a task waits for, and the task that waits for a bucket's.
+  const std::vector<BucketId>& exchanged(std::size_t task) const { return exchanged_[task]; }
+  std::size_t awaits(BucketId bucket) const { return awaiting_[bucket.value]; }
+  bool several_memories() const { return memories_ > 1; }
+  int memories() const { return memories_; }
+  int home_memory(std::uint32_t buffer) const;  // before anyone wrote it; -1: nowhere
+
+ private:
+  struct Line {
+    double alone = 0, each = 0;   // seconds, and more for each further busy worker
+    double below = 0, above = 0;  // half-intervals, as parts of the seconds
+  };
+  struct Pattern {
+    std::vector<std::vector<std::vector<std::uint32_t>>> successors;  // by back, by task
+    std::vector<std::uint32_t> waits;
+  };
+  void make_pools();
+  void make_lines(const TaskCosts& costs);
+  void connect();
+  std::size_t pattern_of(std::int64_t step) const;
+
+  const Blueprint& blueprint_;
+  const TaskList& list_;
+  RuntimeCosts runtime_;
+  std::vector<Pool> pools_;
+  int host_ = 0, memories_ = 1;
+  std::vector<int> pool_of_;
+  std::vector<Line> lines_;
+  std::vector<double> ranks_, submission_;
+  std::vector<Pattern> patterns_;
+  std::size_t furthest_ = 1;
+  std::vector<std::vector<BucketId>> exchanged_;
+  std::vector<std::size_t> awaiting_;  // by bucket
+};
+
+}  // namespace regatta::sim

@@ -1,0 +1,130 @@
+#include "sim/world.h"
+
+#include <simgrid/plugins/energy.h>
+
+#include <cstdio>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+#include <string>
+#include <unordered_map>
+
+namespace regatta::sim {
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+// SimGrid counts in FLOPs and bytes and calls what is left of them zero below 1e-9.
+constexpr double flops_per_second = 1e9;
+
+}  // namespace
+
+class World::Impl {
+ public:
+  explicit Impl(const Shape& shape) : engine_(&argument_count_, arguments_) {
+    // Plain numbers that can be computed by hand: bandwidth and latency as given (the default model
+    // takes 97% of the one and 13 times the other), no limit by TCP's window, and no share of a
+    // link for acknowledgements.
+    engine_.set_config("network/model:CM02");
+    engine_.set_config("network/TCP-gamma:0");
+    engine_.set_config("network/crosstraffic:0");
+    configure("precision/timing", "surf/precision", "1e-9");
+    configure("precision/work-amount", "maxmin/precision", "1e-9");
+    sg_host_energy_plugin_init();  // after the engine, before the hosts
+
+    s4u::NetZone* zone = s4u::create_star_zone("world");
+    for (const Host& host : shape.hosts) hosts_.push_back(make_host(*zone, host));
+    std::vector<const s4u::Link*> links;
+    for (const double bandwidth : shape.links)
+      links.push_back(
+          zone->create_link("link" + std::to_string(links.size()), bandwidth)->set_latency(0));
+    // A route is a host's way to itself, so there are as many as are used and not one for each
+    // pair.
+    for (const std::vector<int>& route : shape.routes) {
+      s4u::Host* end = zone->create_host("route" + std::to_string(routes_.size()), 1.0);
+      std::vector<s4u::LinkInRoute> way;
+      for (const int link : route) way.emplace_back(links[static_cast<std::size_t>(link)]);
+      zone->add_route(end->get_netpoint(), end->get_netpoint(), nullptr, nullptr, way, true);
+      routes_.push_back(end);
+    }
+    zone->seal();
+    s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
+      if (auto done = under_way_.extract(&activity)) done.mapped().then();
+    });
+  }
+
+  void work(int host, double seconds, Then then) {
+    const s4u::ExecPtr exec = s4u::Exec::init();
+    exec->set_flops_amount(seconds * flops_per_second);
+    exec->set_host(hosts_[static_cast<std::size_t>(host)]);
+    start(exec, std::move(then));
+  }
+
+  void send(int route, double bytes, Then then) {
+    s4u::Host* end = routes_[static_cast<std::size_t>(route)];
+    const s4u::CommPtr comm = s4u::Comm::sendto_init(end, end);
+    comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+    start(comm, std::move(then));
+  }
+
+  static void later(double seconds, Then then) {
+    simgrid::kernel::timer::Timer::set(now() + seconds, std::move(then));
+  }
+
+  void run() { engine_.run(); }
+  static double now() { return s4u::Engine::get_clock(); }
+  double joules(int host) const {
+    return sg_host_get_consumed_energy(hosts_[static_cast<std::size_t>(host)]);
+  }
+
+ private:
+  struct UnderWay {
+    s4u::ActivityPtr activity;  // SimGrid lets go of what nobody holds
+    Then then;
+  };
+
+  void start(const s4u::ActivityPtr& activity, Then then) {
+    under_way_[activity.get()] = {activity, std::move(then)};
+    activity->start();
+  }
+
+  // Later versions have other names for it.
+  void configure(const char* name, const char* old_name, const char* value) {
+    try {
+      engine_.set_config(std::string(name) + ":" + value);
+    } catch (const std::exception&) {
+      engine_.set_config(std::string(old_name) + ":" + value);
+    }
+  }
+
+  s4u::Host* make_host(s4u::NetZone& zone, const Host& host) {
+    s4u::Host* made = zone.create_host("host" + std::to_string(hosts_.size()), flops_per_second);
+    made->set_core_count(host.cores);
+    // Idle, about to work, all cores at work.
+    char watts[120];
+    std::snprintf(watts, sizeof watts, "%.17g:%.17g:%.17g", host.idle_watts * host.cores,
+                  host.idle_watts * host.cores, host.active_watts * host.cores);
+    made->set_property("wattage_per_state", watts);
+    made->seal();
+    return made;
+  }
+
+  char name_[4] = "sim", quiet_[32] = "--log=root.thres:critical";
+  char* arguments_[3] = {name_, quiet_, nullptr};
+  int argument_count_ = 2;
+  s4u::Engine engine_;
+  std::vector<s4u::Host*> hosts_, routes_;
+  std::unordered_map<const s4u::Activity*, UnderWay> under_way_;
+};
+
+World::World(const Shape& shape) : impl_(std::make_unique<Impl>(shape)) {}
+World::~World() = default;
+void World::work(int host, double seconds, Then then) {
+  impl_->work(host, seconds, std::move(then));
+}
+void World::send(int route, double bytes, Then then) { impl_->send(route, bytes, std::move(then)); }
+void World::later(double seconds, Then then) { Impl::later(seconds, std::move(then)); }
+void World::run() { impl_->run(); }
+double World::now() const { return Impl::now(); }
+double World::joules(int host) const { return impl_->joules(host); }
+
+}  // namespace regatta::sim

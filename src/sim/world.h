@@ -1,0 +1,47 @@
+// sim/: plays the task lists of a plan on a platform before anyone sails, on SimGrid, and writes an
+// ordinary trace. The only room that knows SimGrid, and in it only world.cpp does.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace regatta::sim {
+
+// Simulated time, in which devices work, links carry bytes and both draw power. There is one in the
+// life of a process: SimGrid's engine cannot be made twice.
+class World {
+ public:
+  struct Host {
+    int cores = 1;
+    double idle_watts = 0, active_watts = 0;  // of one core
+  };
+  // Messages on a link share its bytes a second evenly, as far as no other link holds them up.
+  struct Shape {
+    std::vector<Host> hosts;
+    std::vector<double> links;             // bandwidths
+    std::vector<std::vector<int>> routes;  // links, any number of them
+  };
+  explicit World(const Shape& shape);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  using Then = std::function<void()>;
+  // Keeps a core busy. More work than cores shares them.
+  void work(int host, double seconds, Then then);
+  // Over a registered route; latency is the caller's to wait for, so that it does not change how
+  // links are shared.
+  void send(int route, double bytes, Then then);
+  void later(double seconds, Then then);
+
+  void run();  // until nothing is under way; may be called again
+  double now() const;
+  double joules(int host) const;  // since the beginning
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace regatta::sim

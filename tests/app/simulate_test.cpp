@@ -1,0 +1,68 @@
+// The commands `simulate` and `probe`, right and wrong input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "platform/platform.h"
+#include "support/program_run.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path platforms = std::filesystem::path(REGATTA_SOURCE_DIR) / "platforms";
+
+std::string platform(const std::string& name) { return (platforms / (name + ".json")).string(); }
+
+TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
+  const TemporaryFolder folder;
+  const std::string json = (folder.path() / "result.json").string();
+  const std::string run = (folder.path() / "run").string();
+  const ProgramRun done =
+      run_regatta({"simulate", "--model", "lenet5", "--batch", "16", "--platform", platform("lab"),
+                   "--shares", "speed", "--steps", "3", "--json", json, "--out", run});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Json result = read_json(json);
+  EXPECT_GT(result["step_s"].get<double>(), 0);
+  EXPECT_GT(result["energy_j"].get<double>(), 0);
+  EXPECT_EQ(result["batch"], 64);
+  EXPECT_EQ(result["groups"].size(), 4u);
+  EXPECT_GT(result["groups"][0]["busy_s"].get<double>(), 0);
+  EXPECT_GT(result["groups"][0]["peak_bytes"].get<double>(), 0);
+  EXPECT_GT(result["simulated_tasks"].get<int>(), 0);
+  EXPECT_EQ(run_regatta({"trace", run}).code, 0);
+  EXPECT_EQ(run_regatta({"doctor", run}).code, 0);
+  EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("laptop")}).code, 0);
+}
+
+TEST(SimulateCommand, SaysWhatIsWrong) {
+  const auto refusal = [](std::vector<std::string> arguments) {
+    const ProgramRun done = run_regatta(std::move(arguments));
+    EXPECT_EQ(done.code, 2);
+    return done.err;
+  };
+  EXPECT_THAT(refusal({"simulate"}), HasSubstr("simulate what?"));
+  EXPECT_THAT(
+      refusal({"simulate", "--model", "tiny", "--platform", platform("lab"), "--ranks", "9"}),
+      HasSubstr("has room for 4"));
+  EXPECT_THAT(refusal({"simulate", "--model", "tiny", "--update", "rign"}), HasSubstr("ring"));
+  const TemporaryFolder folder;
+  const std::string bad = (folder.path() / "bad.json").string();
+  write_file(bad,
+             R"({"regatta_platform": 1, "name": "x", "nodes": [{"name": "n", "groups": []}]})");
+  EXPECT_THAT(refusal({"simulate", "--model", "tiny", "--platform", bad}),
+              HasSubstr("nodes[0].groups: there is none"));
+}
+
+TEST(ProbeCommand, TranslatesPlatforms) {
+  const TemporaryFolder folder;
+  const std::string xml = (folder.path() / "two.xml").string();
+  ASSERT_EQ(run_regatta({"probe", "--from", platform("two-sites"), "--out", xml}).code, 0);
+  EXPECT_EQ(read_platform(xml).node_count(), 16);
+}
+
+}  // namespace
+}  // namespace regatta

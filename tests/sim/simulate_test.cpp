@@ -1,0 +1,267 @@
+// Task lists made by hand, played on platforms made by hand: times and joules are pinned.
+#include "sim/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/models.h"
+#include "plan/make_plan.h"
+#include "sim/split_updates.h"
+#include "trace/analysis.h"
+
+namespace regatta::sim {
+namespace {
+
+// A FLOP takes a second; each further busy worker makes it take `crowding` longer.
+class HandCosts final : public TaskCosts {
+ public:
+  Estimate of(const Task& task, int busy) const override {
+    const double seconds = task.flops * (1 + crowding * (busy - 1));
+    return {seconds, seconds * 0.9, seconds * 1.1};
+  }
+  RuntimeCosts runtime() const override { return costs; }
+
+  double crowding = 0;
+  RuntimeCosts costs{0, 0, 0, 0, 0, 0};
+};
+
+Platform machines(int nodes, int cores = 2) {
+  Platform platform;
+  platform.name = "hand-made";
+  PlatformNode node;
+  node.name = "n";
+  node.count = nodes;
+  node.groups = {
+      {.name = "cpu", .count = cores, .memory = 1 << 30, .watts = {10, 30}, .costs = {.flops = 1}}};
+  platform.nodes = {node};
+  platform.network.link = {1e6, 0};
+  return platform;
+}
+
+struct Hand {
+  explicit Hand(int workers, int in_flight = 1) {
+    const Graph graph = fuse(build_model("tiny"));
+    Recipe recipe;
+    recipe.batch = 8;
+    Plan plan = make_plan(graph, recipe, {.workers = workers, .chunks = {{workers}}});
+    plan.nodes[0].groups[0].workers = workers;
+    plan.steps_in_flight = in_flight;
+    blueprint = make_blueprint(graph, plan, {}, true);
+  }
+
+  std::uint32_t buffer(int copies = 1) {
+    const auto number = static_cast<std::uint32_t>(list.buffers.size());
+    list.buffers.push_back({BufferKind::samples, number, 0, 8, copies});
+    return number;
+  }
+  void task(double seconds, std::vector<Access> accesses) {
+    Task task;
+    task.actions = {
+        {.phase = Phase::combine, .part = static_cast<std::uint32_t>(list.tasks.size())}};
+    task.accesses = std::move(accesses);
+    task.flops = seconds;
+    list.tasks.push_back(task);
+  }
+  Simulated play(std::int64_t steps = 1, SimulationOptions options = {}) {
+    options.steps = steps;
+    return simulate({machines(1), {{&blueprint, &list, &costs}}, {{0, 0, {{0, 0}}}}, {}}, options);
+  }
+
+  Blueprint blueprint = make_blueprint(
+      fuse(build_model("tiny")), make_plan(fuse(build_model("tiny")), Recipe{}, {}), {}, true);
+  TaskList list;
+  HandCosts costs;
+};
+
+TEST(Simulate, AChainTakesTheSumOfItsTasks) {
+  Hand hand(2);
+  const std::uint32_t b = hand.buffer();
+  for (const double seconds : {1.0, 2.0, 3.0}) hand.task(seconds, {{b, Mode::read_write}});
+  const Simulated made = hand.play();
+  EXPECT_NEAR(made.step_s[0], 6, 1e-6);
+  // Two cores idle at 10 W, one works at 20 W more.
+  EXPECT_NEAR(made.energy_j[0], 2 * 10 * 6 + 20 * 6, 1e-3);
+  EXPECT_NEAR(made.groups[0].busy_s, 6, 1e-6);
+  EXPECT_EQ(made.tasks, 3);
+}
+
+TEST(Simulate, AForkJoinUsesAllWorkers) {
+  Hand hand(2);
+  const std::uint32_t begin = hand.buffer();
+  hand.task(1, {{begin, Mode::write}});
+  std::vector<Access> ends;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t own = hand.buffer();
+    hand.task(2, {{begin, Mode::read}, {own, Mode::write}});
+    ends.push_back({own, Mode::read});
+  }
+  hand.task(1, ends);
+  EXPECT_NEAR(hand.play().step_s[0], 1 + 2 * 2 + 1, 1e-6);
+}
+
+TEST(Simulate, BusyNeighboursSlowAWorkerDownAsLongAsTheyAreBusy) {
+  Hand hand(2);
+  hand.costs.crowding = 0.5;
+  hand.task(2, {{hand.buffer(), Mode::write}});
+  hand.task(1, {{hand.buffer(), Mode::write}});
+  // The short one takes 1.5 s; by then half of the long one is done, and the rest takes 1 s alone.
+  EXPECT_NEAR(hand.play().step_s[0], 2.5, 1e-6);
+}
+
+TEST(Simulate, TheRuntimeTakesItsPartOfEveryTask) {
+  Hand hand(1);
+  hand.costs.costs.task = 0.1;
+  hand.costs.costs.wake = 0.05;
+  const std::uint32_t b = hand.buffer();
+  for (int i = 0; i < 3; ++i) hand.task(1, {{b, Mode::read_write}});
+  // The worker sleeps before the first only.
+  EXPECT_NEAR(hand.play().step_s[0], 3 + 3 * 0.1 + 0.05, 1e-6);
+}
+
+TEST(Simulate, SubmissionHoldsUpWhoWaitsForIt) {
+  Hand hand(1);
+  hand.costs.costs.submission = 0.5;
+  hand.costs.costs.dependency = 0.25;
+  hand.task(0.1, {{hand.buffer(), Mode::write}});
+  hand.task(0.1, {{hand.buffer(), Mode::write}});
+  EXPECT_NEAR(hand.play().step_s[0], 2 * 0.75 + 0.1, 1e-6);
+}
+
+TEST(Simulate, StepsOverlapAsFarAsBuffersHaveCopies) {
+  for (const int copies : {1, 2}) {
+    Hand hand(2, 2);
+    hand.task(1, {{hand.buffer(copies), Mode::read_write}});
+    const Simulated made = hand.play(4);
+    EXPECT_NEAR(trace::seconds(made.record.marks.back().time), 4.0 / copies, 1e-6) << copies;
+  }
+}
+
+TEST(Simulate, TheRecordIsSoundAndAnalysed) {
+  Hand hand(2, 2);
+  const std::uint32_t b = hand.buffer();
+  for (int i = 0; i < 3; ++i) hand.task(1, {{b, Mode::read_write}});
+  const Simulated made = hand.play(6);
+  EXPECT_THAT(trace::faults(made.record), testing::IsEmpty());
+  EXPECT_EQ(made.record.tasks.size(), 18u);
+  EXPECT_EQ(made.record.dependencies.size(), 17u);
+  const trace::Analysis found = trace::analyse(made.record, trace::whole_window(made.record));
+  EXPECT_EQ(found.steps, 4);  // the first two fill the pipeline
+  EXPECT_NEAR(trace::seconds(found.work), 12, 1e-6);
+  double joules = 0;
+  for (const trace::Counter& each : made.record.counters) joules += each.value;
+  EXPECT_NEAR(joules, 18 * (2 * 10 + 20), 1e-2);
+}
+
+TEST(Simulate, ReplicasDrawFromTheIntervalsAndASeedRepeatsThem) {
+  Hand hand(1);
+  const std::uint32_t b = hand.buffer();
+  for (int i = 0; i < 20; ++i) hand.task(1, {{b, Mode::read_write}});
+  const auto play = [&](std::uint64_t seed) {
+    return hand.play(1, {.replicas = 4, .seed = seed}).step_s;
+  };
+  const std::vector<double> first = play(1);
+  EXPECT_NEAR(first[0], 20, 1e-6) << "the first is the estimate itself";
+  for (std::size_t i = 1; i < first.size(); ++i) {
+    EXPECT_NE(first[i], first[0]);
+    EXPECT_NEAR(first[i], 20, 2);
+  }
+  EXPECT_EQ(play(1), first);
+  EXPECT_NE(play(2), first);
+}
+
+// --- several ranks
+
+TEST(Simulate, UnequalRanksWaitForTheSlowerOne) {
+  Hand fast(1), slow(1);
+  for (Hand* hand : {&fast, &slow}) {
+    const std::uint32_t b = hand->buffer();
+    hand->task(hand == &fast ? 1 : 2, {{b, Mode::write}});
+    hand->task(0.5, {{b, Mode::read_write}});
+    hand->list.tasks.back().actions = {{.phase = Phase::update, .bucket = BucketId{0}}};
+  }
+  const double bytes = static_cast<double>(fast.blueprint.buckets[0].bytes);
+  Fleet fleet{
+      machines(2),
+      {{&fast.blueprint, &fast.list, &fast.costs}, {&slow.blueprint, &slow.list, &slow.costs}},
+      {{0, 0, {{0, 0}}}, {1, 1, {{0, 0}}}},
+      NodeUpdate::ring};
+  const Simulated made = simulate(fleet, {.steps = 1});
+  EXPECT_NEAR(made.step_s[0], 2 + bytes / 1e6 + 0.5, 1e-4);
+  EXPECT_NEAR(made.exchanged_bytes, 2 * bytes, 1);
+  // In proportion to speed, both would have been done after 1.5 s.
+  fast.list.tasks[0].flops = slow.list.tasks[0].flops = 1.5;
+  EXPECT_NEAR(simulate(fleet, {.steps = 1}).step_s[0], 1.5 + bytes / 1e6 + 0.5, 1e-4);
+}
+
+class LoweredLenet {
+ public:
+  explicit LoweredLenet(const std::string& segments)
+      : graph_(fuse(build_model("lenet5"))),
+        blueprint(make_blueprint(
+            graph_, make_plan(graph_, recipe(), {.workers = 1, .segments = segments}), {}, true)),
+        list(lower(blueprint, Job::train)) {}
+
+  Fleet fleet(int ranks, NodeUpdate update) {
+    Fleet fleet{machines(ranks), {{&blueprint, &list, &costs}}, {}, update};
+    for (int rank = 0; rank < ranks; ++rank) fleet.ranks.push_back({0, rank, {{0, 0}}});
+    return fleet;
+  }
+
+ private:
+  static Recipe recipe() {
+    Recipe recipe;
+    recipe.batch = 8;
+    return recipe;
+  }
+  Graph graph_;
+
+ public:
+  Blueprint blueprint;
+  TaskList list;
+  HandCosts costs;
+};
+
+TEST(Simulate, GatheredTasksAreCutWhereGradientsTravel) {
+  const LoweredLenet lenet("step");
+  ASSERT_EQ(lenet.list.tasks.size(), 1u);
+  const TaskList split = split_updates(lenet.list);
+  ASSERT_EQ(split.tasks.size(), 2u);
+  EXPECT_TRUE(awaited_buckets(split.tasks[0]).empty());
+  EXPECT_EQ(awaited_buckets(split.tasks[1]).size(), lenet.blueprint.buckets.size());
+  EXPECT_EQ(split.tasks[0].actions.size() + split.tasks[1].actions.size(),
+            lenet.list.tasks[0].actions.size());
+}
+
+TEST(Simulate, EveryUpdateStrategyFinishesAndMovesItsBytes) {
+  LoweredLenet lenet("op");
+  double bytes = 0;
+  for (const Bucket& bucket : lenet.blueprint.buckets) bytes += static_cast<double>(bucket.bytes);
+  for (const auto& [update, share] :
+       {std::pair{NodeUpdate::ring, 2.0 * 4}, std::pair{NodeUpdate::tree, 2.0 * 4},
+        std::pair{NodeUpdate::server_cpu, 2.0 * 4}, std::pair{NodeUpdate::server_gpu, 2.0 * 4}}) {
+    const Simulated made = simulate(lenet.fleet(5, update), {.steps = 2});
+    EXPECT_NEAR(made.exchanged_bytes, share * bytes, 1) << node_update_name(update);
+    EXPECT_THAT(trace::faults(made.record), testing::IsEmpty());
+    EXPECT_GT(made.step_s[0], 0);
+  }
+}
+
+TEST(Simulate, AServerThatSendsLastHidesNothingBehindBackward) {
+  LoweredLenet lenet("op");
+  Fleet fleet = lenet.fleet(3, NodeUpdate::server_cpu);
+  const double by_bucket = simulate(fleet, {.steps = 2}).step_s[0];
+  fleet.server_sends_last = true;
+  const double last = simulate(fleet, {.steps = 2}).step_s[0];
+  EXPECT_GE(last, by_bucket);
+  EXPECT_NEAR(simulate(fleet, {.steps = 2, .message_ranks = 1}).step_s[0] / last, 1, 0.05);
+}
+
+TEST(Simulate, TheSameFleetTakesTheSameTimeAggregatedOrNot) {
+  LoweredLenet lenet("op");
+  const Fleet fleet = lenet.fleet(6, NodeUpdate::ring);
+  const double each = simulate(fleet, {.steps = 2}).step_s[0];
+  EXPECT_NEAR(simulate(fleet, {.steps = 2, .message_ranks = 1}).step_s[0] / each, 1, 0.01);
+}
+
+}  // namespace
+}  // namespace regatta::sim
