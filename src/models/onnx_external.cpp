@@ -54,7 +54,7 @@ fs::path file_at(const std::string& location, const fs::path& folder, const std:
     throw InputError(told + "which is no file of the network's own folder");
   std::error_code code;
   const fs::path root = fs::canonical(folder, code);
-  const fs::path file = code ? fs::path() : fs::canonical(root / path, code);
+  fs::path file = code ? fs::path() : fs::canonical(root / path, code);
   if (code) throw InputError(told + "which cannot be read: " + code.message());
   if (!is_inside(file, root)) throw InputError(told + "which leads out of the network's folder");
   if (!fs::is_regular_file(file, code)) throw InputError(told + "which is no plain file");
