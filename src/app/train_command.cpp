@@ -125,9 +125,10 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
                  "(default: STARPU_SCHED, or regatta)")
       ->type_name("NAME");
-  app.add_option("--perf-model", flags.perf_model,
-                 "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
-                 "or learned by StarPU: history, regression")
+  app.add_option(
+         "--perf-model", flags.perf_model,
+         "what schedulers such as dmda are told of a task's time: fitted (by the profile),\n"
+         "or learned by StarPU: history, regression")
       ->type_name("KIND")
       ->capture_default_str();
   app.add_flag("--no-refine", flags.no_refine,

@@ -165,9 +165,9 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
                                 std::to_string(batch));
   else  // every sample passes through every stage
     for (const DeviceGroup* group : groups_of(plan))
-      check(share_of(*group) == batch,
-            "a stage takes the whole batch of " + std::to_string(batch) + ", but group '" +
-                group->name + "' " + std::to_string(share_of(*group)) + " samples");
+      check(share_of(*group) == batch, "a stage takes the whole batch of " + std::to_string(batch) +
+                                           ", but group '" + group->name + "' " +
+                                           std::to_string(share_of(*group)) + " samples");
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
   for (const Segment& segment : plan.segments) {

@@ -24,7 +24,8 @@ __device__ Statistics statistics(const View& view, const T* values, float epsilo
   const auto count = static_cast<double>(view.elements);
   float sum = 0;
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) sum += to_float(values[i]);
-  const auto mean = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
+  const auto mean =
+      static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
   float squares = 0;
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) {
     const float distance = to_float(values[i]) - mean;
@@ -68,8 +69,10 @@ __global__ void __launch_bounds__(threads_per_block)
     product += scaled(i) * normalised(i);
   }
   const auto count = static_cast<double>(view.elements);
-  const auto mean = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
-  const auto mean_product = static_cast<float>(block_sum<threads_per_block>(static_cast<double>(product)) / count);
+  const auto mean =
+      static_cast<float>(block_sum<threads_per_block>(static_cast<double>(sum)) / count);
+  const auto mean_product =
+      static_cast<float>(block_sum<threads_per_block>(static_cast<double>(product)) / count);
   for (std::int64_t i = threadIdx.x; i < view.elements; i += blockDim.x) {
     const float dx = by.inverse_deviation * (scaled(i) - mean - normalised(i) * mean_product);
     In& to = target[first + i];
