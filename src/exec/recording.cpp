@@ -11,6 +11,7 @@
 #include "exec/submission.h"
 #include "graph/op.h"
 #include "platform/machine.h"
+#include "tasks/task_label.h"
 
 namespace regatta {
 namespace {
@@ -26,39 +27,16 @@ std::string job_text(Job job) {
 }
 
 trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
-  trace::TaskKind kind{.job = job_text(job),
-                       .phases = {},
-                       .group = group,
-                       .priority = task.priority,
-                       .flops = task.flops};
-  for (const Action& action : task.actions) {
-    const std::string phase(phase_name(action.phase));
-    // Many buckets in one task are one piece of work to a reader.
-    if (!kind.phases.ends_with(phase)) kind.phases += (kind.phases.empty() ? "" : "+") + phase;
-    const auto number = [](std::uint32_t value) { return static_cast<std::int32_t>(value); };
-    switch (action.phase) {
-      case Phase::load:
-      case Phase::deliver:
-        kind.chunk = number(action.chunk.value);
-        break;
-      case Phase::forward:
-      case Phase::backward:
-        kind.chunk = number(action.chunk.value);
-        kind.segment = number(action.segment.value);
-        kind.part = number(action.part);
-        break;
-      case Phase::combine:
-      case Phase::combine_gradient:
-        kind.segment = number(action.segment.value);
-        kind.part = number(action.part);
-        break;
-      default:
-        if (kind.segment < 0) kind.segment = number(action.segment.value);
-        kind.bucket = number(action.bucket.value);
-        break;
-    }
-  }
-  return kind;
+  TaskLabel label = label_of(task);
+  return {.job = job_text(job),
+          .phases = std::move(label.phases),
+          .group = group,
+          .segment = label.segment,
+          .part = label.part,
+          .chunk = label.chunk,
+          .bucket = label.bucket,
+          .priority = task.priority,
+          .flops = task.flops};
 }
 
 // Different for every task of a run, never 0.
