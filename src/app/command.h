@@ -25,10 +25,12 @@ std::span<const Command> commands();
 
 int run_bench(std::span<const char* const> arguments);
 int run_calibrate(std::span<const char* const> arguments);
+int run_compare(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
 int run_doctor(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
+int run_plan(std::span<const char* const> arguments);
 int run_predict(std::span<const char* const> arguments);
 int run_probe(std::span<const char* const> arguments);
 int run_report(std::span<const char* const> arguments);

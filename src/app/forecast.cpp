@@ -11,11 +11,20 @@ std::shared_ptr<const Profile> profile_here() {
   return std::make_shared<Profile>(ProfileStore(machine_mark(library_versions())).load());
 }
 
+int cpus_of(const Plan& plan) {
+  int cpus = plan.loaders;
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cpu) cpus += group->workers * group->team;
+  return cpus;
+}
+
 Forecast::Forecast(const TrainJob& job)
     : blueprint_(make_blueprint(job.graph, job.plan, numbers_of(job.recipe), true)),
       list_(lower(blueprint_, Job::train)),
       costs_(std::make_unique<ProfileCosts>(blueprint_, job.profile ? job.profile : profile_here(),
-                                            job.recipe.data)) {}
+                                            job.recipe.data)) {
+  require_order(blueprint_, list_);
+}
 
 bool Forecast::crowded() const {
   int workers = 0;

@@ -33,6 +33,9 @@ class Forecast {
   std::unique_ptr<TaskCosts> costs_;
 };
 
+// Of this machine, that a plan's workers use.
+int cpus_of(const Plan& plan);
+
 // What is stored of this machine; empty if nothing was measured yet.
 std::shared_ptr<const Profile> profile_here();
 

@@ -5,9 +5,11 @@
 #include <map>
 
 #include "app/forecast.h"
+#include "app/unequal.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "platform/machine.h"
+#include "platform/platform.h"
 #include "tasks/placement.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
@@ -51,12 +53,20 @@ std::int32_t first_kind_of(const trace::Record& record, const TaskList& list) {
 
 }  // namespace
 
-void add_placement_flags(CLI::App& app, PlacementFlags& flags) {
+void add_worker_flags(CLI::App& app, PlacementFlags& flags) {
   app.add_option("--placement", flags.placement,
                  "dynamic: whoever is free takes the next task (default); hybrid: a chunk has one\n"
                  "worker; static: each worker has its ordered list, from predicted times")
       ->type_name("HOW");
+  add_slow_flag(app, flags.slow);
+}
+
+void add_placement_flags(CLI::App& app, PlacementFlags& flags) {
+  add_worker_flags(app, flags);
   app.add_option("--plan", flags.plan, "follow this plan of regatta plan")->type_name("FILE");
+  app.add_option("--platform", flags.platform,
+                 "with --plan: the platform it was made for, to say that this machine is it")
+      ->type_name("FILE");
   app.add_option("--replay", flags.replay, "repeat the schedule that this run's trace recorded")
       ->type_name("RUN");
 }
@@ -75,19 +85,19 @@ std::string machine_fingerprint() {
   return sha256_hex(cpu_name() + "/" + std::to_string(available_cpus())).substr(0, 16);
 }
 
-void require_this_machine(const Plan& plan, const std::string& platform_name) {
+void require_this_machine(const Plan& plan, const std::string& platform_name,
+                          const std::optional<std::string>& platform_file) {
   std::vector<std::string> reasons = hindrances(plan);
-  int cpus = plan.loaders;
-  for (const DeviceGroup* group : groups_of(plan))
-    if (group->kind == DeviceKind::cpu) cpus += group->workers * group->team;
+  const int cpus = cpus_of(plan);
   if (cpus > available_cpus())
     reasons.push_back("it uses " + std::to_string(cpus) + " CPUs, this machine has " +
                       std::to_string(available_cpus()));
-  const std::string here = machine_fingerprint();
+  const std::string here =
+      platform_file ? read_platform(*platform_file).fingerprint() : machine_fingerprint();
   if (!plan.platform.empty() && plan.platform != here)
     reasons.push_back("it was made for platform '" + platform_name + "' (" + plan.platform +
-                      "), this is '" + host_name() + "' (" + here +
-                      "); make one here with regatta plan");
+                      "), this is '" + (platform_file ? *platform_file : host_name()) + "' (" +
+                      here + "); make one here with regatta plan, or name it with --platform");
   if (reasons.empty()) return;
   std::string text = "the plan cannot be followed here: ";
   for (std::size_t i = 0; i < reasons.size(); ++i) text += (i ? "; " : "") + reasons[i];

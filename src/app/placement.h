@@ -14,11 +14,14 @@
 namespace regatta::app {
 
 struct PlacementFlags {
-  std::optional<std::string> plan, placement, replay;
+  std::optional<std::string> plan, platform, placement, replay;
+  std::vector<std::string> slow;
 
   bool from_file() const { return plan || replay; }
 };
 void add_placement_flags(CLI::App& app, PlacementFlags& flags);
+// Only those for workers of this machine: --placement and --slow.
+void add_worker_flags(CLI::App& app, PlacementFlags& flags);
 
 // Places tasks as asked for; a fixed order comes from playing the list.
 void place(TrainJob& job, const std::string& placement);
@@ -26,7 +29,8 @@ void place(TrainJob& job, const std::string& placement);
 // A machine's mark for plans that are made on it, and whether a plan is for this one. Throws
 // InputError with the reason.
 std::string machine_fingerprint();
-void require_this_machine(const Plan& plan, const std::string& platform_name);
+void require_this_machine(const Plan& plan, const std::string& platform_name,
+                          const std::optional<std::string>& platform_file);
 
 // The job of a plan file or of a recorded run, without its data; the latter with the order in which
 // its tasks ran in a typical step.

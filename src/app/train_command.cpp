@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include "app/placement.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
+#include "app/unequal.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
@@ -107,6 +109,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--shares", flags.shares,
+                 "a chunk for each CPU worker: equal, or speed, which makes up for --slow; or\n"
                  "samples of the batch for each of --devices, such as 8,56")
       ->type_name("SIZES");
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
@@ -325,7 +328,14 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   options.plan.reduction = reduction_named(flags.reduction);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
-  if (flags.shares) options.plan.shares = parse_sizes("--shares", *flags.shares);
+  const int workers = options.workers.value_or(default_workers());
+  const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
+  if (shared_out && flags.chunks)
+    throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
+  if (shared_out)
+    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
+  else if (flags.shares)
+    options.plan.shares = parse_sizes("--shares", *flags.shares);
   options.plan.devices = devices_named(flags.devices);
   options.plan.gpu_layout = layout_named(flags.layout);
   options.precision = precision_named(flags.precision);
@@ -341,6 +351,10 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
+  if (shared_out)
+    share_out(job, *flags.shares, workers, flags.placement.slow);
+  else
+    slow_down(job.plan, flags.placement.slow);
   if (flags.placement.placement) place(job, *flags.placement.placement);
   goal.last_step = last_step_asked(flags, job);
   return job;
@@ -362,14 +376,17 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
     }
-    require_this_machine(file.plan, file.platform_name);
+    require_this_machine(file.plan, file.platform_name, flags.placement.platform);
     job = job_of_plan(file);
   } else {
     job = job_of_replay(*flags.placement.replay);
   }
-  const std::set<std::string> allowed{
-      "--plan", "--replay", "--epochs", "--steps",       "--json", "--test", "--checkpoint-every",
-      "--keep", "--strict", "--trace",  "--trace-steps", "--out",  "--init", "--save-gradients"};
+  const std::set<std::string> allowed{"--plan",           "--replay",   "--platform",
+                                      "--slow",           "--epochs",   "--steps",
+                                      "--json",           "--test",     "--checkpoint-every",
+                                      "--keep",           "--strict",   "--trace",
+                                      "--trace-steps",    "--out",      "--init",
+                                      "--save-gradients", "--no-refine"};
   if (flags.job.model.empty())
     for (const CLI::Option* option : app.get_options())
       if (option->count() > 0 && !allowed.contains(option->get_name()))
@@ -378,6 +395,7 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   const std::string test =
       flags.job.test.value_or(job.data->info().splits_coincide ? "none" : job.recipe.data);
   if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
+  slow_down(job.plan, flags.placement.slow);
   require_valid(job.plan, job.graph, job.recipe.batch);
   goal.last_step = last_step_asked(flags, job);
   return job;
@@ -410,8 +428,10 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
-      if (group.kind == DeviceKind::cpu)
+      if (group.kind == DeviceKind::cpu) {
         group.workers = std::max(1, *flags.job.workers / group.team);
+        if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
+      }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
   goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
   return std::move(job);
@@ -497,8 +517,10 @@ int run_train(std::span<const char* const> arguments) {
 
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;
-  // A trace has times of its own, and says which steps and how deep.
-  if (!flags.no_refine && !flags.trace.trace && !flags.trace.steps)
+  // A trace has times of its own, and says which steps and how deep. What takes long because it was
+  // made to says nothing of the machine.
+  const bool slowed = std::ranges::any_of(slowness_of(job.plan), [](double f) { return f > 1; });
+  if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
     refinement.emplace(executor, job.recipe);
   Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
   {

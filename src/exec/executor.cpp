@@ -244,12 +244,7 @@ class Executor::Impl {
     const Plan& plan = blueprint.plan;
     if (plan.placement == Placement::fixed && trains(made.list.job) && made.list.job != Job::train)
       throw InputError("--placement static is for steps of one batch: drop --accumulate");
-    if (const std::vector<std::string> wrong = order_faults(blueprint, made.list); !wrong.empty()) {
-      std::string message = "the plan cannot be followed: ";
-      for (std::size_t i = 0; i < std::min<std::size_t>(wrong.size(), 5); ++i)
-        message += (i ? "; " : "") + wrong[i];
-      throw InputError(message);
-    }
+    require_order(blueprint, made.list);
     made.fixed = fixed_places(blueprint, made.list);
     made.turns.assign(worker_ids_.size(), 0);
     for (const FixedPlace& place : made.fixed)
@@ -291,6 +286,7 @@ class Executor::Impl {
     std::unique_ptr<CpuDevice> cpu;
     std::unique_ptr<Frame> frame;
     std::unique_ptr<CudaRunner> cuda;
+    double slowness = 1;
   };
 
   // Finds each group's workers and memory, and makes the CPU backend.
@@ -319,12 +315,14 @@ class Executor::Impl {
     return memory_nodes;
   }
 
-  // StarPU's numbers of the plan's workers.
+  // StarPU's numbers of the plan's workers, and how slow each is to be.
   void find_workers() {
+    const std::vector<double> slowness = slowness_of(blueprint.plan);
     for (const PlanWorker& worker : workers_of(blueprint.plan)) {
       const auto type = worker.kind == DeviceKind::cpu ? STARPU_CPU_WORKER : STARPU_CUDA_WORKER;
       const int id = starpu_worker_get_by_type(type, worker.number);
       if (id < 0) throw InputError("StarPU found fewer workers than the plan names");
+      workers_[static_cast<std::size_t>(id)].slowness = slowness[worker_ids_.size()];
       worker_ids_.push_back(id);
     }
     turns_done_.assign(worker_ids_.size(), 0);
@@ -442,10 +440,17 @@ class Executor::Impl {
       runtime_.settle_worker();
       worker.cpu = std::make_unique<CpuDevice>(*backend_, runtime_.team());
     }
+    const auto begin = TraceClock::now();
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
       worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer], pointer_of(buffers[i]));
     carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
+    if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
+  }
+
+  // Without giving the core away: a slow core is not free for others either.
+  static void wait_until(auto end) {
+    while (TraceClock::now() < end) __builtin_ia32_pause();
   }
 
   CudaRunner& this_gpu() {

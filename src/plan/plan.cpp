@@ -89,6 +89,17 @@ std::vector<PlanWorker> workers_of(const Plan& plan) {
   return workers;
 }
 
+std::vector<double> slowness_of(const Plan& plan) {
+  std::vector<double> slowness;
+  for (const DeviceGroup* group : groups_of(plan)) {
+    const int workers = group->kind == DeviceKind::cpu ? group->workers : 1;
+    for (int i = 0; i < workers; ++i)
+      slowness.push_back(group->slow.empty() ? 1 : group->slow[static_cast<std::size_t>(i)]);
+  }
+  slowness.resize(slowness.size() + static_cast<std::size_t>(plan.loaders), 1);
+  return slowness;
+}
+
 std::int64_t share_of(const DeviceGroup& group) {
   return std::accumulate(group.chunks.begin(), group.chunks.end(), std::int64_t{0});
 }
@@ -152,6 +163,10 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
               std::to_string(most_team));
     check(group->team == 1 || group->kind == DeviceKind::cpu,
           who + " has teams of threads; only CPU workers have them");
+    check(group->slow.empty() ||
+              (group->kind == DeviceKind::cpu && std::ssize(group->slow) == group->workers &&
+               std::ranges::all_of(group->slow, [](double f) { return f >= 1; })),
+          who + " is slowed down, which takes a factor of 1 or more for each of its CPU workers");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");

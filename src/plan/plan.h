@@ -24,6 +24,9 @@ struct DeviceGroup {
   // Chunk i runs in lane i % lanes: chunks of a lane share memory and, in order, a gradient slot.
   int lanes = 1;
   int team = 1;  // threads of each CPU worker; workers * team should not pass the CPUs there are
+  // For experiments with unequal workers: how many times as long each takes for its tasks, by
+  // waiting after them. Empty: as long as they take.
+  std::vector<double> slow = {};
 };
 
 struct PlanNode {
@@ -103,6 +106,7 @@ struct PlanWorker {
   int number = 0;                // among all workers of its kind
 };
 std::vector<PlanWorker> workers_of(const Plan& plan);
+std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
 
 // With Placement::hybrid, the worker (counted in its group) that computes the i-th of a group's
 // chunks: chunks of a lane share memory, so they share the worker.

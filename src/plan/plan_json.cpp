@@ -10,12 +10,15 @@ namespace {
 constexpr int format = 1;
 // Far beyond any machine; a file that says more is mistaken, and must not fill the memory.
 constexpr std::int64_t most_workers = 1 << 16, most_samples = std::int64_t{1} << 32;
+constexpr double most_slow = 1000;
 
 Json group_json(const DeviceGroup& group) {
-  return {{"name", group.name},       {"kind", group.kind == DeviceKind::cpu ? "cpu" : "cuda"},
-          {"workers", group.workers}, {"layout", layout_name(group.layout)},
-          {"share", share_of(group)}, {"chunks", group.chunks},
-          {"lanes", group.lanes},     {"team", group.team}};
+  Json json{{"name", group.name},       {"kind", group.kind == DeviceKind::cpu ? "cpu" : "cuda"},
+            {"workers", group.workers}, {"layout", layout_name(group.layout)},
+            {"share", share_of(group)}, {"chunks", group.chunks},
+            {"lanes", group.lanes},     {"team", group.team}};
+  if (!group.slow.empty()) json["slow"] = group.slow;
+  return json;
 }
 
 DeviceKind kind_named(const std::string& name) {
@@ -100,6 +103,15 @@ class PlanReader {
     group.chunks = reader.wholes("chunks", 1, most_samples);
     group.lanes = static_cast<int>(reader.whole("lanes", 1, most_workers));
     group.team = static_cast<int>(reader.whole("team", 1, most_workers, 1));
+    reader.each(
+        "slow",
+        [&](const Json& factor, const std::string& where) {
+          const bool sound =
+              factor.is_number() && factor.get<double>() >= 1 && factor.get<double>() <= most_slow;
+          if (!sound) faults_.push_back(where + ": a worker is slowed down by 1 to 1000 times");
+          group.slow.push_back(sound ? factor.get<double>() : 1);
+        },
+        false);
     const std::int64_t share = share_of(group);
     if (const std::int64_t said = reader.whole("share", 0, INT64_MAX, share); said != share)
       reader.wrong("share",

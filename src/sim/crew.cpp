@@ -19,6 +19,7 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
       berth_(berth),
       options_(std::move(options)),
       events_(std::move(events)),
+      turns_(fixed_places(work.blueprint(), work.list()), workers_of(work.blueprint().plan).size()),
       ready_(work.pools().size()),
       busy_(work.pools().size(), 0),
       homes_(work.blueprint().chunks.size(), -1) {
@@ -34,6 +35,9 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
   finished_.assign(steps, -1);
   for (std::size_t p = 0; p < work.pools().size(); ++p)
     for (int i = 0; i < work.pools()[p].workers; ++i) workers_.push_back({.pool = p});
+  const std::vector<double> slowness = slowness_of(work.blueprint().plan);
+  for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
+    workers_[w].slowness = slowness[w];
   if (!work.several_memories()) return;
   for (std::uint32_t b = 0; b < work.list().buffers.size(); ++b) {
     first_place_.push_back(places_.size());
@@ -145,8 +149,11 @@ void Crew::hand_out() {
   for (int w = 0; w < workers(); ++w) {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
     std::vector<ReadyTask>& ready = ready_[worker.pool];
-    if (worker.task >= 0 || ready.empty()) continue;
-    const std::size_t chosen = pick(ready, w);
+    if (worker.task >= 0) continue;
+    const std::ptrdiff_t found = turns_.pick(ready, w);
+    if (found < 0) continue;
+    const auto chosen = static_cast<std::size_t>(found);
+    turns_.taken(ready[chosen], w);
     const std::int64_t id =
         number(ready[chosen].list, static_cast<std::size_t>(ready[chosen].order));
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
@@ -175,7 +182,7 @@ void Crew::settle(std::size_t pool) {
   for (Worker& worker : workers_) {
     if (worker.pool != pool || worker.task < 0 || now <= worker.since) continue;
     const std::size_t task = task_of(worker.task);
-    const double whole = work_.seconds(task, busy_[pool], shift(task));
+    const double whole = worker.slowness * work_.seconds(task, busy_[pool], shift(task));
     worker.left = whole > 0 ? std::max(0.0, worker.left - (now - worker.since) / whole) : 0;
     worker.since = now;
   }
@@ -186,7 +193,8 @@ void Crew::work_on(int w) {
   const Worker& worker = workers_[static_cast<std::size_t>(w)];
   const std::size_t task = task_of(worker.task);
   const double before = std::max(0.0, worker.since - world_.now());
-  const double piece = before + worker.left * work_.least_seconds(task, shift(task));
+  const double piece =
+      before + worker.left * worker.slowness * work_.least_seconds(task, shift(task));
   world_.work(berth_.hosts[worker.pool], std::max(piece, nothing), [this, w] { piece_done(w); });
 }
 
@@ -194,7 +202,8 @@ void Crew::piece_done(int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   settle(worker.pool);
   const std::size_t task = task_of(worker.task);
-  const double left = worker.left * work_.seconds(task, busy_[worker.pool], shift(task));
+  const double left =
+      worker.left * worker.slowness * work_.seconds(task, busy_[worker.pool], shift(task));
   if (left > 10 * nothing || worker.since > world_.now() + nothing)
     work_on(w);
   else

@@ -8,6 +8,7 @@
 
 #include "sim/work.h"
 #include "sim/world.h"
+#include "tasks/placement.h"
 #include "tasks/policy.h"
 
 namespace regatta::sim {
@@ -58,6 +59,7 @@ class Crew {
     double stolen = 0;  // by the thread that submits, to be made good
     double left = 1;    // part of the task
     double since = 0;   // when `left` was right
+    double slowness = 1;
   };
   struct Place {  // a copy of a buffer: the memories that have it, as bits
     std::uint64_t valid = 0;
@@ -100,6 +102,7 @@ class Crew {
   std::vector<double> finished_;
   double submitting_until_ = 0;
   std::vector<Worker> workers_;
+  Turns turns_;
   std::vector<std::vector<ReadyTask>> ready_;  // by pool
   std::vector<int> busy_;                      // by pool
   std::vector<int> homes_;                     // by chunk

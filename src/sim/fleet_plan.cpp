@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tasks/footprint.h"
+#include "tasks/placement.h"
 
 namespace regatta::sim {
 namespace {
@@ -72,7 +73,9 @@ PreparedFleet::Kind::Kind(const Graph& graph, const Recipe& recipe, const Plan& 
     : blueprint(make_blueprint(graph, plan,
                                {recipe.loaded_dtype(), recipe.precision, recipe.optimizer}, true)),
       list(lower(blueprint, Job::train)),
-      measured(blueprint, std::move(profile), recipe.data) {}
+      measured(blueprint, std::move(profile), recipe.data) {
+  require_order(blueprint, list);
+}
 
 PreparedFleet::PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles)
     : graph_(std::move(graph)),
@@ -146,7 +149,12 @@ void PreparedFleet::follow(const Plan& plan) {
     if (node == wiring_.nodes())
       throw InputError("platform '" + fleet_.platform.name + "' has no node '" +
                        plan.nodes[n].name + "', which the plan names");
-    const Plan own = plan.nodes.size() == 1 ? plan : plan_of_node(plan, n);
+    Plan own = plan.nodes.size() == 1 ? plan : plan_of_node(plan, n);
+    if (plan.nodes.size() > 1 && own.placement == Placement::fixed) {
+      // Exchanges split tasks, so an order of the plan's own tasks would not fit.
+      own.placement = Placement::dynamic;
+      own.order.clear();
+    }
     const std::vector<Device> devices = devices_for(own, wiring_.node(node));
     std::vector<const PlatformGroup*> groups;
     std::string key = std::to_string(wiring_.place(node).entry);

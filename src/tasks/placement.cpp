@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/error.h"
 #include "tasks/dependencies.h"
 
 namespace regatta {
@@ -141,6 +142,14 @@ std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList
   }
   if (finished < count) found.push_back(circle(list, waits_for, done));
   return found;
+}
+
+void require_order(const Blueprint& blueprint, const TaskList& list) {
+  const std::vector<std::string> found = order_faults(blueprint, list);
+  if (found.empty()) return;
+  std::string message = "the plan cannot be followed: ";
+  for (std::size_t i = 0; i < found.size(); ++i) message += (i ? "; " : "") + found[i];
+  throw InputError(message);
 }
 
 std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,

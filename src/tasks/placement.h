@@ -23,6 +23,7 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
 // Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
 // of another group, and tasks that would wait for each other for ever. Empty without an order.
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list);
+void require_order(const Blueprint& blueprint, const TaskList& list);  // InputError, all of them
 
 // Where and when a task ran, in a play or in a recorded step.
 struct RanAt {

@@ -96,6 +96,9 @@ class Game {
         busy_(pools_.sizes.size(), 0) {
     for (std::size_t p = 0; p < pools_.sizes.size(); ++p)
       for (int i = 0; i < pools_.sizes[p]; ++i) workers_.push_back({.pool = p});
+    const std::vector<double> slowness = slowness_of(blueprint.plan);
+    for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
+      workers_[w].slowness = slowness[w];
     for (const Task& task : list.tasks) {
       const double each =
           runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
@@ -129,6 +132,7 @@ class Game {
     double stolen = 0;  // by the thread that submits, to be made good
     double busy = 0, overhead = 0;
     bool just_finished = false;
+    double slowness = 1;
   };
 
   // Who waits for how many, from step to step. After the first few steps the pattern repeats with
@@ -250,7 +254,8 @@ class Game {
   }
 
   double seconds_of(const Worker& worker, const std::vector<int>& busy) const {
-    return lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
+    return worker.slowness *
+           lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
   }
   double seconds_left(const Worker& worker) const {
     return worker.delay + worker.left * seconds_of(worker, busy_);

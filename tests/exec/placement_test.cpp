@@ -150,5 +150,19 @@ TEST(HybridPlacement, AChunkStaysWithItsWorker) {
   for (const auto& [chunk, worker] : seen) EXPECT_EQ(worker, chunk % 2);
 }
 
+TEST(SlowWorkers, TakeSoManyTimesAsLong) {
+  Plan plan = plan_for(lenet5(), 16, {.workers = 2, .chunks = std::vector<std::int64_t>{8, 8}});
+  plan.placement = Placement::hybrid;
+  plan.nodes[0].groups[0].slow = {1, 20};
+  const trace::Record record = recorded(plan, 8);
+  std::vector<double> shortest(2, 1e9);
+  for (const trace::Task& task : record.tasks)
+    if (record.kind_of(task).segment >= 0 && record.kind_of(task).chunk >= 0)
+      shortest[static_cast<std::size_t>(task.worker)] = std::min(
+          shortest[static_cast<std::size_t>(task.worker)], trace::seconds(task.duration()));
+  // The shortest of each: a busy machine only ever adds time.
+  EXPECT_GT(shortest[1], 10 * shortest[0]);
+}
+
 }  // namespace
 }  // namespace regatta

@@ -34,6 +34,7 @@ PlanFile some_file() {
   file.plan = make_plan(
       lenet5(), file.recipe,
       {.workers = 2, .chunks = std::vector<std::int64_t>{5, 7}, .segments = std::string("block")});
+  file.plan.nodes[0].groups[0].slow = {1, 2.5};
   file.plan.platform = "0123456789abcdef";
   file.platform_name = "a laptop";
   file.buckets = {{0, 4096, Reduction::slots}, {1, 64, Reduction::slots}};

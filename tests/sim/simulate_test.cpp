@@ -108,6 +108,58 @@ TEST(Simulate, BusyNeighboursSlowAWorkerDownAsLongAsTheyAreBusy) {
   EXPECT_NEAR(hand.play().step_s[0], 2.5, 1e-6);
 }
 
+TEST(Simulate, ASlowWorkerTakesSoManyTimesAsLong) {
+  Hand hand(2);
+  hand.blueprint.plan.nodes[0].groups[0].slow = {1, 3};
+  hand.task(1, {{hand.buffer(), Mode::write}});
+  hand.task(1, {{hand.buffer(), Mode::write}});
+  const Simulated made = hand.play();
+  EXPECT_NEAR(made.step_s[0], 3, 1e-6);
+  EXPECT_NEAR(made.groups[0].busy_s, 1 + 3, 1e-6);
+}
+
+TEST(Simulate, AnOrderedListIsFollowedThoughAnotherWouldBeShorter) {
+  Hand hand(2);
+  for (const double seconds : {3.0, 2.0, 1.0}) hand.task(seconds, {{hand.buffer(), Mode::write}});
+  EXPECT_NEAR(hand.play().step_s[0], 3, 1e-6);
+  hand.list.job = Job::train;
+  hand.blueprint.plan.placement = Placement::fixed;
+  hand.blueprint.plan.order = {{2, 0}, {1}};
+  const Simulated made = hand.play(2);
+  EXPECT_NEAR(made.step_s[0], 4, 1e-6);
+  // In every step the first worker does the third task, then the first.
+  for (std::size_t step = 0; step < 2; ++step) {
+    const auto& tasks = made.record.tasks;
+    EXPECT_EQ(tasks[3 * step].worker, 0);
+    EXPECT_EQ(tasks[3 * step + 1].worker, 1);
+    EXPECT_EQ(tasks[3 * step + 2].worker, 0);
+    EXPECT_LE(tasks[3 * step + 2].end, tasks[3 * step].start);
+  }
+}
+
+TEST(Simulate, AHybridPlanKeepsEveryChunkWithItsWorker) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Recipe recipe;
+  recipe.batch = 16;
+  Plan plan = make_plan(
+      graph, recipe,
+      {.workers = 2, .chunks = std::vector<std::int64_t>{12, 4}, .segments = std::string("block")});
+  plan.placement = Placement::hybrid;
+  const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
+  const TaskList list = lower(blueprint, Job::train);
+  const ProfileCosts costs(blueprint, nullptr, "synth");
+  const Simulated made =
+      simulate({machines(1), {{&blueprint, &list, &costs}}, {{0, 0, {{0, 0}}}}, {}}, {.steps = 3});
+  std::size_t seen = 0;
+  for (const trace::Task& task : made.record.tasks) {
+    const trace::TaskKind& kind = made.record.kind_of(task);
+    if (!kind.phases.starts_with("forward") && !kind.phases.starts_with("backward")) continue;
+    EXPECT_EQ(task.worker, kind.chunk) << kind.phases;
+    ++seen;
+  }
+  EXPECT_GT(seen, 20u);
+}
+
 TEST(Simulate, TheRuntimeTakesItsPartOfEveryTask) {
   Hand hand(1);
   hand.costs.costs.task = 0.1;

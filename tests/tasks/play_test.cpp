@@ -127,6 +127,17 @@ TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
   EXPECT_NEAR(play(workers(1), pair, MadeUpCosts(runtime)).step_seconds, 6, 1e-9);
 }
 
+TEST(Play, ASlowWorkerTakesSoManyTimesAsLong) {
+  Blueprint pair = workers(2);
+  pair.plan.nodes.front().groups.front().slow = {1, 3};
+  // Two branches of a fork: the slow worker's one takes thrice as long.
+  const TaskList fork = list_of(
+      {{1, {{0, Mode::write}}}, {1, {{1, Mode::write}}}, {1, {{0, Mode::read}, {1, Mode::read}}}},
+      2);
+  pair.plan.steps_in_flight = 1;
+  EXPECT_NEAR(play(pair, fork, MadeUpCosts{}).step_seconds, 4, 1e-9);
+}
+
 TEST(Play, NothingBeatsTheSumOfWorkOverTheWorkers) {
   const Blueprint two = workers(2);
   EXPECT_NEAR(least_seconds(two, fork_join(), MadeUpCosts{}), 4, 1e-9);

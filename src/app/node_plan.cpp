@@ -1,0 +1,254 @@
+#include "app/node_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "plan/segments.h"
+#include "tasks/footprint.h"
+#include "train/job.h"
+
+namespace regatta::app {
+namespace {
+
+constexpr int most_loaders = 4;
+
+struct NamedNode {
+  std::string name;
+  const PlatformNode* node;
+};
+
+// As the platform counts them: NAME-0, NAME-1, ... where there are several alike.
+std::vector<NamedNode> all_nodes(const Platform& platform) {
+  std::vector<NamedNode> nodes;
+  for (const PlatformNode& node : platform.nodes)
+    for (int i = 0; i < node.count; ++i)
+      nodes.push_back({node.count == 1 ? node.name : node.name + "-" + std::to_string(i), &node});
+  return nodes;
+}
+
+std::vector<NamedNode> chosen_nodes(const Platform& platform,
+                                    const std::vector<std::string>& names) {
+  std::vector<NamedNode> all = all_nodes(platform);
+  if (names.empty()) return all;
+  std::vector<NamedNode> chosen;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(all, name, &NamedNode::name);
+    if (found == all.end())
+      throw InputError("--nodes: platform '" + platform.name + "' has no node '" + name + "'");
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+bool has_gpus(const PlatformNode& node) {
+  return std::ranges::any_of(
+      node.groups, [](const PlatformGroup& group) { return group.kind == DeviceKind::cuda; });
+}
+
+// What computes on a node and has a share of its own: each GPU, or its cores.
+struct Place {
+  std::size_t node = 0;  // of those chosen
+  const PlatformGroup* group = nullptr;
+  std::string name;  // in the plan
+};
+
+std::vector<Place> places_on(const std::vector<NamedNode>& nodes) {
+  std::vector<Place> places;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const bool gpus = has_gpus(*nodes[n].node);
+    for (const PlatformGroup& group : nodes[n].node->groups) {
+      if (gpus != (group.kind == DeviceKind::cuda)) continue;
+      for (int unit = 0; unit < (gpus ? group.count : 1); ++unit)
+        places.push_back(
+            {n, &group,
+             gpus && group.count > 1 ? group.name + "-" + std::to_string(unit) : group.name});
+    }
+  }
+  return places;
+}
+
+// By the team of its cores if there are other nodes: fewer chunks meet, as `regatta simulate` has
+// it.
+DeviceGroup group_at(const Place& place, std::int64_t share, bool several, const Graph& graph,
+                     const Recipe& recipe, const NodeOptions& options) {
+  DeviceGroup group;
+  if (place.group->kind == DeviceKind::cuda) {
+    group.kind = DeviceKind::cuda;
+    group.layout = options.plan.gpu_layout;
+    group.chunks = {share};
+  } else {
+    Recipe part = recipe;
+    part.batch = share;
+    PlanOptions plan = options.plan;
+    plan.workers = place.group->count;
+    plan.devices = {DeviceKind::cpu};
+    if (several && !plan.chunks && !plan.team) plan.team = place.group->count;
+    group = make_plan(graph, part, plan).nodes.front().groups.front();
+  }
+  group.name = place.name;
+  return group;
+}
+
+// The platform's group that a plan's group is of.
+const PlatformGroup* group_named(const PlatformNode& node, const std::string& name) {
+  for (const PlatformGroup& group : node.groups)
+    if (name == group.name || (group.count > 1 && name.starts_with(group.name + "-")))
+      return &group;
+  return nullptr;
+}
+
+std::string megabytes(double bytes) {
+  return std::to_string(static_cast<std::int64_t>(bytes / 1e6 + 0.5)) + " MB";
+}
+
+Blueprint blueprint_of(const Graph& graph, const Plan& plan, const Recipe& recipe) {
+  return make_blueprint(graph, plan, numbers_of(recipe), true);
+}
+
+// The samples of each place given.
+Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<Place>& places,
+               const std::vector<NamedNode>& nodes, const Graph& graph, const Recipe& recipe,
+               const Platform& platform, const NodeOptions& options) {
+  Plan plan;
+  plan.recipe = recipe.fingerprint();
+  plan.platform = platform.fingerprint();
+  plan.reduction = options.plan.reduction;
+  plan.segments =
+      segments_named(graph, options.plan.segments.value_or(nodes.size() > 1 ? "block" : "step"));
+  plan.update = options.update;
+  for (const NamedNode& node : nodes) {
+    plan.nodes.push_back({node.name, {}});
+    if (has_gpus(*node.node)) plan.loaders = most_loaders;
+  }
+  for (std::size_t p = 0; p < places.size(); ++p)
+    plan.nodes[places[p].node].groups.push_back(
+        group_at(places[p], shares[p], nodes.size() > 1, graph, recipe, options));
+  return plan;
+}
+
+}  // namespace
+
+std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet) {
+  std::vector<std::vector<double>> by_kind;  // by kind of node and group
+  for (const sim::RankKind& kind : fleet.fleet().kinds) {
+    const auto groups = groups_of(kind.blueprint->plan);
+    std::vector<double>& work = by_kind.emplace_back(groups.size(), 0);
+    for (const Task& task : kind.list->tasks) {
+      if (task.on_host || task.flops <= 0) continue;
+      const int workers = groups[task.group.value]->workers;
+      work[task.group.value] += kind.costs->of(task, workers).seconds / workers;
+    }
+  }
+  std::vector<double> seconds;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const auto& work = by_kind[static_cast<std::size_t>(fleet.fleet().ranks[n].kind)];
+    seconds.insert(seconds.end(), work.begin(), work.end());
+  }
+  return seconds;
+}
+
+Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                     const sim::Profiles& profiles, const NodeOptions& options) {
+  const std::vector<NamedNode> nodes = chosen_nodes(platform, options.nodes);
+  const std::vector<Place> places = places_on(nodes);
+  if (recipe.batch < std::ssize(places))
+    throw InputError("--batch " + std::to_string(recipe.batch) + " cannot be shared among " +
+                     std::to_string(places.size()) + " groups: use more samples or fewer --nodes");
+  const auto with = [&](const std::vector<std::int64_t>& shares) {
+    return plan_with(shares, places, nodes, graph, recipe, platform, options);
+  };
+  if (options.shares != "equal" && options.shares != "speed") {
+    const std::vector<std::int64_t> shares = parse_sizes("--shares", options.shares);
+    if (shares.size() != places.size())
+      throw InputError("--shares names " + std::to_string(shares.size()) + " numbers for " +
+                       std::to_string(places.size()) + " groups");
+    return with(shares);
+  }
+  Plan plan = with(shares_by(std::vector<double>(places.size(), 1), recipe.batch));
+  // What a share costs is not quite in proportion to its samples: a second look is nearer.
+  for (int round = 0; options.shares == "speed" && round < 2; ++round) {
+    sim::PreparedFleet fleet(graph, recipe, platform, profiles);
+    fleet.follow(plan);
+    std::vector<double> speeds = seconds_to_gradients(plan, fleet);
+    const auto groups = groups_of(plan);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      speeds[g] = static_cast<double>(share_of(*groups[g])) / speeds[g];
+    plan = with(shares_by(speeds, recipe.batch));
+  }
+  return plan;
+}
+
+std::vector<Stage> parse_stages(const std::string& text) {
+  std::vector<Stage> stages;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string piece = text.substr(begin, end - begin);
+    const std::size_t slash = piece.find('/'), equals = piece.find('='), dash = piece.rfind('-');
+    Stage stage;
+    bool sound = slash != std::string::npos && equals != std::string::npos && slash < equals;
+    if (sound) {
+      const bool range = dash != std::string::npos && dash > equals;
+      const auto number = [&](std::size_t from, std::size_t to, std::uint32_t& value) {
+        const auto [stop, code] = std::from_chars(piece.data() + from, piece.data() + to, value);
+        sound = sound && code == std::errc{} && stop == piece.data() + to;
+      };
+      stage.node = piece.substr(0, slash);
+      stage.group = piece.substr(slash + 1, equals - slash - 1);
+      number(equals + 1, range ? dash : piece.size(), stage.first);
+      stage.last = stage.first;
+      if (range) number(dash + 1, piece.size(), stage.last);
+    }
+    if (!sound)
+      throw InputError("--stages " + piece +
+                       ": use NODE/GROUP=FIRST-LAST with segments counted from 0, such as "
+                       "a/cpu=0-3,b/cpu=4-9");
+    stages.push_back(std::move(stage));
+    begin = end + 1;
+  }
+  return stages;
+}
+
+void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
+                    const Platform& platform) {
+  // Nodes of one kind with the same share need the same.
+  std::set<std::string> seen;
+  std::string text;
+  const std::vector<NamedNode> all = all_nodes(platform);
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    auto named = std::ranges::find(all, plan.nodes[n].name, &NamedNode::name);
+    if (named == all.end() && all.size() == 1) named = all.begin();  // this machine
+    if (named == all.end()) continue;
+    std::string key = named->node->name;
+    for (const DeviceGroup& group : plan.nodes[n].groups)
+      for (const std::int64_t chunk : group.chunks) key += "/" + std::to_string(chunk);
+    if (!seen.insert(std::move(key)).second) continue;
+    const Plan part = plan_of_node(plan, n);
+    const Blueprint blueprint = blueprint_of(graph, part, recipe);
+    const TaskList list = lower(blueprint, Job::train);
+    const std::vector<Footprint> found = footprints(blueprint, {&list});
+    for (std::uint32_t g = 0; g < plan.nodes[n].groups.size(); ++g) {
+      const std::string& name = plan.nodes[n].groups[g].name;
+      const PlatformGroup* group = group_named(*named->node, name);
+      const std::size_t needed = peak_bytes(blueprint, found, GroupId{g});
+      if (!group || group->memory <= 0 || needed <= static_cast<std::size_t>(group->memory))
+        continue;
+      text += (text.empty() ? "" : "; ") + ("'" + plan.nodes[n].name + "/" + name + "' needs ") +
+              megabytes(static_cast<double>(needed)) + " of " +
+              megabytes(static_cast<double>(group->memory)) + ", most of it for ";
+      int told = 0;
+      for (const Footprint& each : found)
+        if (each.group == GroupId{g} && told++ < 3)
+          text += (told > 1 ? ", " : "") + std::string(buffer_kind_name(each.kind)) + " " +
+                  megabytes(static_cast<double>(each.bytes));
+    }
+  }
+  if (!text.empty())
+    throw InputError("the plan does not fit into memory: " + text +
+                     "; use a smaller --batch, more nodes or more chunks");
+}
+
+}  // namespace regatta::app

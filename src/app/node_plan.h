@@ -1,0 +1,38 @@
+// Plans for the nodes of a platform: the batch shared out among them, each computing its part.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/make_plan.h"
+#include "plan/plan.h"
+#include "plan/recipe.h"
+#include "platform/platform.h"
+#include "sim/fleet_plan.h"
+
+namespace regatta::app {
+
+struct NodeOptions {
+  std::vector<std::string> nodes;  // names; empty: all
+  std::string shares = "speed";    // equal, speed, or samples of each group
+  NodeUpdate update = NodeUpdate::ring;
+  PlanOptions plan;  // of a node, but for its workers
+};
+
+// Every node computes its share on its GPUs, or on its cores where it has none. `profiles` are
+// those that the platform names. Throws InputError.
+Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                     const sim::Profiles& profiles, const NodeOptions& options);
+
+// By group of the plan: how long it computes before its gradients meet the others'. The fleet
+// follows the plan.
+std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet);
+
+// "a/cpu=0-3,b/gpu=4-9": which group owns which segments. Throws InputError that says how.
+std::vector<Stage> parse_stages(const std::string& text);
+
+// Throws InputError that names every group whose memory is too small, with its largest consumers.
+void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
+                    const Platform& platform);
+
+}  // namespace regatta::app

@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <iostream>
+
+#include "app/bench_cell.h"
+#include "app/command.h"
+#include "app/forecast.h"
+#include "app/granularity.h"
+#include "app/node_plan.h"
+#include "app/placement.h"
+#include "app/profiles.h"
+#include "app/recipe_flags.h"
+#include "app/unequal.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "models/load.h"
+#include "platform/energy.h"
+#include "platform/machine.h"
+#include "platform/probe.h"
+#include "tasks/footprint.h"
+#include "tasks/meetings.h"
+
+namespace regatta::app {
+namespace {
+
+constexpr std::int64_t made_up_steps = 100;  // of an epoch of made-up images
+
+struct PlanFlags {
+  JobOptions job;
+  RecipeFlags recipe;
+  PlacementFlags placement;
+  std::string shuffle = "on", reduction = "slots", granularity = "auto", update = "ring";
+  std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
+};
+
+void declare(CLI::App& app, PlanFlags& flags) {
+  JobOptions& job = flags.job;
+  app.add_option("--model", job.model, "a name that regatta models lists, or a file of a network")
+      ->required()
+      ->type_name("NAME|FILE");
+  app.add_option("--data", job.data, "as regatta train takes it (default: made-up images)")
+      ->type_name("SPEC");
+  app.add_option("--batch", job.batch, "images per step")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  declare_recipe(app, flags.recipe);
+  app.add_option("--seed", job.seed, "of weights, order and synthetic data")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--shuffle", flags.shuffle, "visit the data in a new order each epoch")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
+  app.add_option("--classes", job.classes, "classes, if not the data's")
+      ->type_name("N")
+      ->check(whole_number(2));
+  app.add_option("--workers", job.workers, "CPU workers of this machine")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers));
+  app.add_option("--granularity", flags.granularity, "auto or fixed, as regatta train takes it")
+      ->capture_default_str();
+  app.add_option("--segments", job.plan.segments, "as regatta train takes it")->type_name("HOW");
+  app.add_option("--chunks", flags.chunks, "as regatta train takes it")->type_name("N|SIZES");
+  app.add_option("--reduction", flags.reduction, "slots, redux or loop")->capture_default_str();
+  app.add_option("--shares", flags.shares,
+                 "of groups, or without --platform of CPU workers: equal, speed (all reach each\n"
+                 "point of synchronisation together) or numbers of samples")
+      ->type_name("HOW");
+  app.add_option("--platform", flags.platform, "plan for this platform instead of this machine")
+      ->type_name("FILE");
+  app.add_option("--nodes", flags.nodes, "some of the platform's nodes, such as a,b")
+      ->type_name("NAMES");
+  app.add_option("--update", flags.update,
+                 "how nodes bring gradients together: ring, tree, hierarchical, server:cpu,\n"
+                 "server:gpu")
+      ->capture_default_str();
+  app.add_option("--stages", flags.stages, "a pipeline by hand: NODE/GROUP=FIRST-LAST,...")
+      ->type_name("LIST");
+  add_worker_flags(app, flags.placement);
+  app.add_option("--out", flags.out, "where the plan goes (default: plan.json)")->type_name("FILE");
+  add_json_flag(app, flags.json_file);
+  app.footer(
+      "Example:\n  regatta plan --model resnet18 --batch 64 --out plan.json\n"
+      "  regatta train --plan plan.json --steps 100");
+}
+
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+JobOptions job_options(const PlanFlags& flags) {
+  JobOptions options = flags.job;
+  options.shuffle = flags.shuffle == "on";
+  apply(flags.recipe, options);
+  options.test = "none";
+  options.plan.reduction = reduction_named(flags.reduction);
+  if (flags.input) options.input = Shape::parse(*flags.input);
+  if (options.data.empty()) {
+    if (is_model_file(options.model))
+      throw InputError("plan needs --data for a network of one's own");
+    CellOptions cell;
+    cell.model = options.model;
+    cell.input = flags.input;
+    cell.batch = options.batch;
+    cell.steps = made_up_steps;
+    options.data = bench_data(cell);
+  }
+  if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
+  return options;
+}
+
+std::vector<PlannedBucket> buckets_of(const Blueprint& blueprint) {
+  std::vector<PlannedBucket> buckets;
+  for (const Bucket& bucket : blueprint.buckets)
+    buckets.push_back(
+        {bucket.segment.value, static_cast<std::int64_t>(bucket.bytes), blueprint.plan.reduction});
+  return buckets;
+}
+
+// By playing the task list.
+Prediction predicted_here(const TrainJob& job, const Forecast& forecast) {
+  const Played played = forecast.play();
+  // The relative interval of the work is that of the step.
+  Estimate work;
+  for (const Task& task : forecast.list().tasks) work += forecast.costs().of(task, 1);
+  const double low = work.seconds > 0 ? work.low / work.seconds : 1;
+  const double high = work.seconds > 0 ? work.high / work.seconds : 1;
+  Prediction predicted;
+  predicted.step = {played.step_seconds, played.step_seconds * std::min(low, 1.0),
+                    played.step_seconds * std::max(high, 1.0)};
+  predicted.energy_j = cpus_of(job.plan) * assumed_watts_per_cpu * played.step_seconds;
+  const std::vector<Footprint> found = footprints(forecast.blueprint(), {&forecast.list()});
+  const std::vector<PlanWorker> workers = workers_of(job.plan);
+  const auto groups = groups_of(job.plan);
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    const std::size_t bytes = peak_bytes(forecast.blueprint(), found, GroupId{g});
+    GroupPrediction each{job.plan.nodes.front().name, groups[g]->name, 0,
+                         static_cast<std::int64_t>(bytes)};
+    for (std::size_t w = 0; w < std::min(workers.size(), played.workers.size()); ++w)
+      if (workers[w].group == std::optional(GroupId{g}))
+        each.busy_s += played.workers[w].busy * played.step_seconds / groups[g]->workers;
+    predicted.groups.push_back(std::move(each));
+  }
+  return predicted;
+}
+
+// On this machine: granularity by costs, chunks by the workers' speeds, placement.
+PlanFile plan_here(const PlanFlags& flags) {
+  if (flags.nodes || flags.stages)
+    throw InputError("--nodes and --stages need --platform: this machine is one node");
+  JobOptions options = job_options(flags);
+  const int workers = options.workers.value_or(default_workers());
+  const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
+  if (flags.shares && flags.chunks)
+    throw InputError("--shares cuts the batch itself: drop --chunks");
+  if (shared_out)
+    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
+  else if (flags.shares)
+    options.plan.chunks = parse_sizes("--shares", *flags.shares);
+  if (granularity_named(flags.granularity) == GranularityKind::automatic)
+    options.costs = cost_source();
+  TrainJob job = make_job(options);
+  if (!job.profile) job.profile = profile_here();
+  if (shared_out)
+    share_out(job, *flags.shares, workers, flags.placement.slow);
+  else
+    slow_down(job.plan, flags.placement.slow);
+  if (flags.placement.placement) place(job, *flags.placement.placement);
+  job.plan.platform = machine_fingerprint();
+  require_valid(job.plan, job.graph, job.recipe.batch);
+  require_memory(job.graph, job.plan, job.recipe, this_machine());
+
+  const Forecast forecast(job);
+  if (groups_of(job.plan).front()->chunks.size() > 1) {
+    const std::vector<Meeting> met =
+        meetings(forecast.blueprint(), forecast.list(), forecast.costs());
+    std::printf("workers arrive within %.1f%% of each other at %zu point%s of synchronisation\n",
+                100 * apart(met), met.size(), met.size() == 1 ? "" : "s");
+  }
+  PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = host_name()};
+  file.plan = job.plan;
+  file.predicted = predicted_here(job, forecast);
+  file.buckets = buckets_of(forecast.blueprint());
+  return file;
+}
+
+// By simulation. The interval is that of costs drawn from theirs.
+Prediction predicted_there(const sim::PreparedFleet& fleet) {
+  const std::vector<sim::Rank>& ranks = fleet.fleet().ranks;
+  const int replicas = ranks.size() > 64 ? 1 : 9;
+  const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 3, .replicas = replicas});
+  const auto [low, high] = std::ranges::minmax(made.step_s);
+  Prediction predicted;
+  predicted.step = {made.step_s.front(), low, high};
+  predicted.energy_j = made.energy_j.front();
+  for (const sim::GroupUse& use : made.groups) {
+    if (use.group == "host") continue;  // those that only load
+    GroupPrediction each{use.node, use.group, use.busy_s / use.workers, 0};
+    for (const auto& memory : fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind))
+      if (memory.group == use.group) each.peak_bytes = static_cast<std::int64_t>(memory.bytes);
+    predicted.groups.push_back(std::move(each));
+  }
+  return predicted;
+}
+
+PlanFile plan_for_platform(const PlanFlags& flags) {
+  if (flags.placement.placement || !flags.placement.slow.empty())
+    throw InputError("--placement and --slow are for plans of this machine: drop --platform");
+  const JobOptions options = job_options(flags);
+  const TrainJob job = make_job(options);
+  const Platform platform = read_platform(*flags.platform);
+  const sim::Profiles profiles =
+      profiles_for(platform, std::filesystem::path(*flags.platform).parent_path());
+  NodeOptions nodes;
+  if (flags.nodes) nodes.nodes = names_in(*flags.nodes);
+  nodes.shares = flags.shares.value_or("speed");
+  nodes.update = node_update_named(flags.update);
+  nodes.plan = options.plan;
+  nodes.plan.layout = default_cpu_layout();
+  PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
+  file.plan = plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  if (flags.stages) {
+    file.plan.stages = parse_stages(*flags.stages);
+    // Every sample passes through every stage.
+    for (PlanNode& node : file.plan.nodes)
+      for (DeviceGroup& group : node.groups) {
+        group.chunks = equal_chunks(
+            job.recipe.batch, std::min<std::int64_t>(std::ssize(group.chunks), job.recipe.batch));
+        group.lanes = static_cast<int>(group.chunks.size());
+      }
+  }
+  require_valid(file.plan, job.graph, job.recipe.batch);
+  require_memory(job.graph, file.plan, job.recipe, platform);
+  file.buckets = buckets_of(
+      make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
+  if (!file.plan.stages.empty()) return file;
+  sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
+  fleet.follow(file.plan);
+  file.predicted = predicted_there(fleet);
+  if (groups_of(file.plan).size() > 1) {
+    const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
+    const auto [first, last] = std::ranges::minmax(seconds);
+    std::printf("groups arrive within %.1f%% of each other where their gradients meet\n",
+                100 * (1 - first / last));
+  }
+  return file;
+}
+
+constexpr std::size_t most_groups_told = 12;
+
+void print(const PlanFile& file, const std::string& path) {
+  const Plan& plan = file.plan;
+  std::printf("%s: %zu node%s, %zu segments, placement %s\n", path.c_str(), plan.nodes.size(),
+              plan.nodes.size() == 1 ? "" : "s", plan.segments.size(),
+              std::string(placement_name(plan.placement)).c_str());
+  std::size_t told = 0;
+  for (const PlanNode& node : plan.nodes)
+    for (const DeviceGroup& group : node.groups) {
+      if (told++ >= most_groups_told) continue;
+      std::printf("  %s/%s: %lld samples in %zu chunk%s, %d worker%s", node.name.c_str(),
+                  group.name.c_str(), static_cast<long long>(share_of(group)), group.chunks.size(),
+                  group.chunks.size() == 1 ? "" : "s", group.workers,
+                  group.workers == 1 ? "" : "s");
+      if (file.predicted)
+        std::printf(", %.0f MB",
+                    static_cast<double>(file.predicted->groups[told - 1].peak_bytes) / 1e6);
+      std::printf("\n");
+    }
+  if (told > most_groups_told) std::printf("  and %zu more groups\n", told - most_groups_told);
+  if (!file.predicted) {
+    std::printf("its time is not predicted: pipelines cannot be simulated yet\n");
+    return;
+  }
+  const Prediction& predicted = *file.predicted;
+  std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J\n", predicted.step.seconds,
+              predicted.step.low, predicted.step.high, predicted.energy_j);
+}
+
+}  // namespace
+
+int run_plan(std::span<const char* const> arguments) {
+  CLI::App app("Writes a plan: when and where a network is trained.", "regatta plan");
+  PlanFlags flags;
+  declare(app, flags);
+  if (!parse(app, arguments)) return 0;
+  const std::string out = flags.out.value_or("plan.json");
+  require_writable(out);
+  if (flags.json_file) require_writable(*flags.json_file);
+  const PlanFile file = flags.platform ? plan_for_platform(flags) : plan_here(flags);
+  const Graph graph = graph_of_recipe(file.recipe, file.network);
+  write_plan_file(out, file, graph);
+  write_json_result(flags.json_file, to_json(file, graph));
+  print(file, out);
+  return 0;
+}
+
+}  // namespace regatta::app

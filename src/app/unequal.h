@@ -1,0 +1,32 @@
+// Workers made unequal, for experiments on a machine whose cores are alike, and shares of the batch
+// that make up for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "train/job.h"
+
+namespace regatta::app {
+
+// --slow; see slow_workers.
+void add_slow_flag(CLI::App& app, std::vector<std::string>& flags);
+
+// Of "1=2" and such: by CPU worker, how many times as long its tasks take; empty if none is given.
+std::vector<double> slow_workers(const std::vector<std::string>& flags, int workers);
+
+// Writes it into the plan. Throws InputError if there are no such workers.
+void slow_down(Plan& plan, const std::vector<std::string>& flags);
+
+// Whether --shares asks for share_out.
+inline bool shares_of_workers(const std::string& shares) {
+  return shares == "equal" || shares == "speed";
+}
+
+// A chunk for each CPU worker of its own: all alike, or such that, by the job's costs and however
+// slow each worker is, all arrive together where they meet.
+void share_out(TrainJob& job, const std::string& shares, int workers,
+               const std::vector<std::string>& slow);
+
+}  // namespace regatta::app

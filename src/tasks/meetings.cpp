@@ -1,0 +1,127 @@
+#include "tasks/meetings.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "plan/make_plan.h"
+#include "tasks/dependencies.h"
+
+namespace regatta {
+namespace {
+
+std::optional<ChunkId> computed_chunk(const Task& task) {
+  for (const Action& action : task.actions)
+    if (action.phase == Phase::forward || action.phase == Phase::backward) return action.chunk;
+  return std::nullopt;
+}
+
+bool combines(const Task& task) {
+  return std::ranges::any_of(task.actions, [](const Action& action) {
+    return action.phase == Phase::combine || action.phase == Phase::combine_gradient;
+  });
+}
+
+// The worker of each chunk, and how slow it is.
+class Seats {
+ public:
+  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)) {
+    int first = 0;
+    for (const DeviceGroup* group : groups_of(plan)) {
+      const bool cpu = group->kind == DeviceKind::cpu;
+      for (std::size_t i = 0; i < group->chunks.size(); ++i)
+        seats_.push_back(first + (cpu ? worker_of_chunk(*group, i) : 0));
+      first += cpu ? group->workers : 1;
+    }
+  }
+  int of(ChunkId chunk) const { return seats_[chunk.value]; }
+  double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
+
+ private:
+  std::vector<int> seats_;
+  std::vector<double> slowness_;
+};
+
+// By task; of those that compute on a chunk.
+std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
+                               const TaskCosts& costs, const Seats& seats) {
+  std::vector<double> seconds(list.tasks.size(), 0);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Task& task = list.tasks[t];
+    const std::optional<ChunkId> chunk = computed_chunk(task);
+    if (!chunk) continue;
+    const DeviceGroup& group = blueprint.group(task.group);
+    const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
+    seconds[t] = seats.slowness(*chunk) * costs.of(task, busy).seconds;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
+                              const TaskCosts& costs) {
+  return meetings(blueprint, list, seconds_of(blueprint, list, costs, Seats(blueprint.plan)));
+}
+
+std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
+                              std::span<const double> seconds) {
+  const Seats seats(blueprint.plan);
+  std::vector<std::int64_t> latest_meeting(list.tasks.size(), -1);  // that a task waits for
+  for (const auto& [task, on] : Dependencies().follow(list, 0, 0))
+    if (combines(list.tasks[static_cast<std::size_t>(on)])) {
+      std::int64_t& latest = latest_meeting[static_cast<std::size_t>(task)];
+      latest = std::max(latest, on);
+    }
+  struct Way {
+    std::size_t met = 0;     // meetings it has behind it
+    std::int64_t task = -1;  // the one before
+  };
+  std::vector<Way> so_far(blueprint.chunks.size());
+  std::vector<std::map<int, double>> ways;  // by meeting, by worker
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Task& task = list.tasks[t];
+    const std::optional<ChunkId> chunk = computed_chunk(task);
+    if (!chunk) continue;
+    Way& way = so_far[chunk->value];
+    // A backward reads again what chunks agreed on in the forward: no meeting of its own.
+    if (latest_meeting[t] > way.task) ++way.met;
+    way.task = static_cast<std::int64_t>(t);
+    if (ways.size() <= way.met) ways.resize(way.met + 1);
+    ways[way.met][seats.of(*chunk)] += seconds[t];
+  }
+  std::vector<Meeting> found;
+  for (const std::map<int, double>& way : ways) {
+    if (way.empty()) continue;
+    const auto [first, last] =
+        std::ranges::minmax_element(way, {}, [](const auto& each) { return each.second; });
+    found.push_back({first->second, last->second});
+  }
+  return found;
+}
+
+double apart(const std::vector<Meeting>& meetings) {
+  double waited = 0, all = 0;
+  for (const Meeting& meeting : meetings) {
+    waited += meeting.last - meeting.first;
+    all += meeting.last;
+  }
+  return all > 0 ? waited / all : 0;
+}
+
+std::vector<std::int64_t> balanced_chunks(const Blueprint& blueprint, const TaskList& list,
+                                          const TaskCosts& costs) {
+  const std::vector<double> by_task = seconds_of(blueprint, list, costs, Seats(blueprint.plan));
+  std::vector<double> seconds(blueprint.chunks.size(), 0);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    if (const auto chunk = computed_chunk(list.tasks[t])) seconds[chunk->value] += by_task[t];
+  std::vector<double> rates;
+  std::int64_t batch = 0;
+  for (const Chunk& chunk : blueprint.chunks) {
+    rates.push_back(static_cast<double>(chunk.capacity) / seconds[chunk.id.value]);
+    batch += chunk.capacity;
+  }
+  return shares_by(rates, batch);
+}
+
+}  // namespace regatta

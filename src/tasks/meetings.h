@@ -1,0 +1,33 @@
+// Where the workers of a plan wait for each other, and how far apart they arrive.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tasks/costs.h"
+
+namespace regatta {
+
+// A point of synchronisation. Seconds of computing since the one before, of the first worker to
+// arrive and of the last.
+struct Meeting {
+  double first = 0, last = 0;
+};
+
+// Of a training step whose tasks take so long: at the meeting points inside it, and at its end.
+// Each chunk is on the worker that Placement::hybrid gives it.
+std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
+                              std::span<const double> seconds);
+// As they are predicted, on workers as slow as the plan makes them.
+std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
+                              const TaskCosts& costs);
+
+// Of all workers' way to the meetings, what the first ones wait for the last.
+double apart(const std::vector<Meeting>& meetings);
+
+// Samples of each chunk with which workers would arrive together, if a sample took each as long as
+// it does now. One chunk for a worker.
+std::vector<std::int64_t> balanced_chunks(const Blueprint& blueprint, const TaskList& list,
+                                          const TaskCosts& costs);
+
+}  // namespace regatta

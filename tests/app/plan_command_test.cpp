@@ -1,0 +1,177 @@
+// regatta plan: what it writes, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/node_plan.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "models/models.h"
+#include "plan/plan_file.h"
+#include "platform/machine.h"
+#include "support/error_text.h"
+#include "support/program_run.h"
+#include "support/temporary_folder.h"
+#include "train/job.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+PlatformGroup group_of(const std::string& name, DeviceKind kind, double flops,
+                       std::int64_t memory) {
+  PlatformGroup group;
+  group.name = name;
+  group.kind = kind;
+  group.count = 2;
+  group.memory = memory;
+  group.costs.flops = flops;
+  return group;
+}
+
+// A fast node, two slow ones, and one with two GPUs.
+Platform unequal(std::int64_t memory = std::int64_t{1} << 34) {
+  Platform platform;
+  platform.name = "unequal";
+  const auto node = [&](const std::string& name, int count, double flops) {
+    PlatformNode made;
+    made.name = name;
+    made.count = count;
+    made.groups = {group_of("cpu", DeviceKind::cpu, flops, memory)};
+    return made;
+  };
+  platform.nodes = {node("fast", 1, 3e10), node("slow", 2, 1e10), node("box", 1, 1e10)};
+  platform.nodes.back().groups.push_back(group_of("gpu", DeviceKind::cuda, 1e11, memory));
+  return platform;
+}
+
+Recipe recipe_of(std::int64_t batch) {
+  Recipe recipe;
+  recipe.model = "lenet5";
+  recipe.input = Shape{1, 28, 28};
+  recipe.classes = 10;
+  recipe.batch = batch;
+  return recipe;
+}
+
+const Graph& lenet5() {
+  static const Graph graph = fuse(build_model("lenet5"));
+  return graph;
+}
+
+TEST(NodePlan, SharesBySpeedReachEverySynchronisationTogether) {
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0", "slow-1", "box"};
+  const Platform platform = unequal();
+  const Plan plan = app::plan_over_nodes(lenet5(), recipe_of(1000), platform, {}, options);
+  EXPECT_EQ(faults(plan, lenet5(), 1000), std::vector<std::string>{});
+  // Cores of 2 x 30 and 2 x 10 GFLOP/s, GPUs of 2 x 100.
+  const std::vector<double> speeds{6e10, 2e10, 2e10, 2e11};
+  std::vector<std::int64_t> shares;
+  for (const PlanNode& node : plan.nodes) shares.push_back(share_of(node));
+  double first = 1e9, last = 0;
+  for (std::size_t n = 0; n < shares.size(); ++n) {
+    first = std::min(first, static_cast<double>(shares[n]) / speeds[n]);
+    last = std::max(last, static_cast<double>(shares[n]) / speeds[n]);
+  }
+  EXPECT_LT((last - first) / last, 0.05);
+  ASSERT_EQ(plan.nodes[3].groups.size(), 2u);
+  EXPECT_EQ(plan.nodes[3].groups[0].kind, DeviceKind::cuda);
+  EXPECT_EQ(plan.nodes[3].groups[1].name, "gpu-1");
+  sim::PreparedFleet fleet(lenet5(), recipe_of(1000), platform, {});
+  fleet.follow(plan);
+  const std::vector<double> seconds = app::seconds_to_gradients(plan, fleet);
+  ASSERT_EQ(seconds.size(), 5u);
+  EXPECT_LT(1 - std::ranges::min(seconds) / std::ranges::max(seconds), 0.05);
+  EXPECT_EQ(plan.platform, platform.fingerprint());
+}
+
+TEST(NodePlan, SharesCanBeEqualOrGiven) {
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0"};
+  options.shares = "equal";
+  EXPECT_EQ(
+      share_of(
+          app::plan_over_nodes(lenet5(), recipe_of(100), unequal(), {}, options).nodes.front()),
+      50);
+  options.shares = "90,10";
+  EXPECT_EQ(
+      share_of(
+          app::plan_over_nodes(lenet5(), recipe_of(100), unequal(), {}, options).nodes.front()),
+      90);
+  options.nodes = {"fast", "nowhere"};
+  EXPECT_THAT(
+      error_text([&] { app::plan_over_nodes(lenet5(), recipe_of(100), unequal(), {}, options); }),
+      HasSubstr("no node 'nowhere'"));
+}
+
+TEST(NodePlan, TooLittleMemoryIsToldWithTheLargestConsumers) {
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0"};
+  const Platform small = unequal(100'000);
+  const Plan plan = app::plan_over_nodes(lenet5(), recipe_of(64), small, {}, options);
+  const std::string text =
+      error_text([&] { app::require_memory(lenet5(), plan, recipe_of(64), small); });
+  EXPECT_THAT(text, HasSubstr("'fast/cpu' needs"));
+  EXPECT_THAT(text, HasSubstr("'slow-0/cpu' needs"));
+  EXPECT_THAT(text, HasSubstr("most of it for"));
+  app::require_memory(lenet5(), plan, recipe_of(64), unequal());
+}
+
+TEST(NodePlan, StagesAreGivenByHand) {
+  const std::vector<Stage> stages = app::parse_stages("a/cpu=0-3,b/gpu-1=4");
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0], (Stage{"a", "cpu", 0, 3}));
+  EXPECT_EQ(stages[1], (Stage{"b", "gpu-1", 4, 4}));
+  for (const char* bad : {"", "a=0-3", "a/cpu", "a/cpu=x", "a/cpu=1-"})
+    EXPECT_THROW(app::parse_stages(bad), InputError) << bad;
+}
+
+TEST(PlanCommand, WritesAPlanThatTrainFollows) {
+  if (available_cpus() < 2) GTEST_SKIP() << "the plan is for two CPUs";
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "plan.json", run = folder.path() / "run";
+  const ProgramRun planned = run_regatta(
+      {"plan", "--model", "lenet5", "--batch", "16", "--workers", "2", "--granularity", "fixed",
+       "--segments", "block", "--chunks", "4", "--placement", "static", "--out", file.string()});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const PlanFile plan = read_plan_file(file, graph_of_recipe);
+  EXPECT_EQ(plan.plan.order.size(), 2u);
+  ASSERT_TRUE(plan.predicted.has_value());
+  EXPECT_GT(plan.predicted->step.seconds, 0);
+  EXPECT_GT(plan.predicted->groups.front().peak_bytes, 0);
+  EXPECT_FALSE(plan.buckets.empty());
+  const ProgramRun trained = run_regatta({"train", "--plan", file.string(), "--test", "none",
+                                          "--steps", "16", "--trace", "--out", run.string()});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+}
+
+TEST(PlanCommand, ShareOfUnequalWorkersFollowsTheirSpeed) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "plan.json";
+  const ProgramRun planned =
+      run_regatta({"plan", "--model", "lenet5", "--batch", "30", "--workers", "2", "--granularity",
+                   "fixed", "--slow", "1=2", "--shares", "speed", "--out", file.string()});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const PlanFile plan = read_plan_file(file, graph_of_recipe);
+  const DeviceGroup& group = plan.plan.nodes.front().groups.front();
+  EXPECT_EQ(group.chunks, (std::vector<std::int64_t>{20, 10}));
+  EXPECT_EQ(group.slow, (std::vector<double>{1, 2}));
+  EXPECT_EQ(plan.plan.placement, Placement::hybrid);
+}
+
+TEST(PlanCommand, MistakesLeaveNoFile) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "plan.json";
+  const ProgramRun run = run_regatta(
+      {"plan", "--model", "lenet5", "--batch", "4", "--nodes", "a", "--out", file.string()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("--platform"));
+  EXPECT_FALSE(fs::exists(file));
+}
+
+}  // namespace
+}  // namespace regatta
