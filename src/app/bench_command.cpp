@@ -3,7 +3,9 @@
 #include <iostream>
 
 #include "app/bench_cell.h"
+#include "app/bench_fidelity.h"
 #include "app/bench_granularity.h"
+#include "app/bench_unequal.h"
 #include "app/command.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -321,8 +323,10 @@ int run_scaling(const ScalingFlags& flags) {
 }  // namespace
 
 int run_bench(std::span<const char* const> arguments) {
-  CLI::App app("Measures speed: how it grows with workers, and what task sizes do to it.",
-               "regatta bench");
+  CLI::App app(
+      "Measures speed: how it grows with workers, what task sizes do to it, and how well it is "
+      "predicted.",
+      "regatta bench");
   app.require_subcommand(1);
   ScalingFlags flags;
   CLI::App* scaling =
@@ -336,12 +340,25 @@ int run_bench(std::span<const char* const> arguments) {
   CLI::App* granularity =
       app.add_subcommand("granularity", "the automatic choice of task sizes against fixed ones");
   declare_granularity(*granularity, granularity_flags);
+  FidelityFlags fidelity_flags, placement_flags = placement_defaults();
+  CLI::App* fidelity = app.add_subcommand("fidelity", "simulated step times against measured ones");
+  declare_fidelity(*fidelity, fidelity_flags);
+  CLI::App* placement = app.add_subcommand(
+      "placement", "dynamic, hybrid and static placement, and their predictions");
+  declare_placement(*placement, placement_flags);
+  UnequalFlags unequal_flags;
+  CLI::App* unequal = app.add_subcommand(
+      "unequal", "workers made unequal, with equal shares and in proportion to speed");
+  declare_unequal(*unequal, unequal_flags);
   app.footer(
       "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
       "scaling.html");
   if (!parse(app, arguments)) return 0;
   if (granularity->parsed()) return run_granularity(granularity_flags);
   if (scaling->parsed()) return run_scaling(flags);
+  if (fidelity->parsed()) return run_fidelity(fidelity_flags);
+  if (placement->parsed()) return run_placement(placement_flags);
+  if (unequal->parsed()) return run_unequal(unequal_flags);
 
   if (cell_json) require_writable(*cell_json);
   const ScalingSample sample = run_cell(cell);

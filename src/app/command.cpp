@@ -13,15 +13,17 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 12> all_commands{
+constexpr std::array<Command, 14> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "a trained network's logits, as an npy file", run_predict},
+     {"plan", "when and where a network is trained, as a file", run_plan},
      {"simulate", "when a plan's steps would end, and their joules", run_simulate},
+     {"compare", "a recorded run beside its prediction", run_compare},
      {"probe", "this machine as a platform file", run_probe},
      {"report", "a run as one page: timeline, idle causes, curves", run_report},
      {"calibrate", "measure what work costs on this machine", run_calibrate},
-     {"bench", "how throughput grows with workers", run_bench},
+     {"bench", "speed, task sizes, and predictions against runs", run_bench},
      {"models", "the networks that come with it", run_models},
      {"data", "fetch and describe data sets", run_data},
      {"trace", "where the time of a recorded run went", run_trace},

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "platform/machine.h"
+#include "report/compare.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
 
@@ -125,6 +126,7 @@ std::string Tracing::finish() {
   if (!recorder_) return "";
   if (!unpaid_.empty()) note_energy();
   executor_.end_record();
+  recorder_->metadata(peak_bytes_key, std::to_string(executor_.buffer_bytes()));
   recorder_->finish();
   recorder_.reset();
   const trace::Record record = trace::read_store(file_);

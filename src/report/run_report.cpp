@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "report/overlay.h"
 #include "report/statistics.h"
 #include "report/text.h"
 #include "report/trace_page.h"
@@ -156,10 +157,14 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
     write_file(file, run_page(name, run, curves, nullptr, nullptr).html());
     return {};
   }
-  const trace::Record record = trace::read_store(folder / trace::store_name);
-  const trace::Analysis analysis = trace::analyse(record, window_of(record));
+  trace::Record record = trace::read_store(folder / trace::store_name);
+  trace::Analysis analysis = trace::analyse(record, window_of(record));
+  const std::vector<StepUse> uses = use_by_step(record, analysis);
+  // What regatta compare left there.
+  if (fs::exists(folder / simulated_store))
+    overlay(record, analysis, trace::read_store(folder / simulated_store));
   write_file(file, run_page(name, run, curves, &record, &analysis).html());
-  return use_by_step(record, analysis);
+  return uses;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "report/overlay.h"
 #include "report/text.h"
 
 namespace regatta {
@@ -195,14 +196,17 @@ class TracePage {
   void add_tiles() {
     Json& tiles = page_.json()["tiles"];
     const double wall = trace::seconds(analysis_.wall());
-    const double all = wall * static_cast<double>(std::max<std::size_t>(record_.workers.size(), 1));
+    const std::ptrdiff_t simulated =
+        std::ranges::count(record_.workers, simulated_kind, &trace::Worker::kind);
+    const std::ptrdiff_t workers = std::ssize(record_.workers) - simulated;
+    const double all = wall * static_cast<double>(std::max<std::ptrdiff_t>(workers, 1));
     if (all <= 0) return;
     tiles.push_back(tile("workers busy",
                          formatted("%.1f", 100 * trace::seconds(analysis_.work) / all), "%",
                          "of the recorded " + seconds_text(wall)));
     tiles.push_back(tile(
         "efficiency", formatted("%.1f", 100 * analysis_.efficiency()), "%",
-        "of the best these tasks allow on " + std::to_string(record_.workers.size()) + " workers"));
+        "of the best these tasks allow on " + std::to_string(workers) + " workers"));
     tiles.push_back(tile("critical path",
                          formatted("%.1f", 100 * trace::seconds(analysis_.critical) / wall), "%",
                          seconds_text(trace::seconds(analysis_.critical)) + " of the time"));

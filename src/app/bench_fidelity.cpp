@@ -1,0 +1,222 @@
+#include "app/bench_fidelity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "app/command.h"
+#include "app/placement.h"
+#include "app/trial.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "platform/machine.h"
+#include "report/fidelity.h"
+#include "report/scaling.h"
+
+namespace regatta::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+TrialSetting setting_of(const FidelityFlags& flags, const std::string& model, int workers) {
+  TrialSetting setting{model, "3x64x64", 32, workers};
+  if (model == "tiny" || model == "lenet5") setting = {model, "1x28x28", 128, workers};
+  if (model == "mobilenet_v2") setting = {model, "3x96x96", 16, workers};
+  if (model == "resnet50") setting = {model, "3x128x128", 8, workers};
+  if (flags.input) setting.input = *flags.input;
+  if (flags.batch) setting.batch = *flags.batch;
+  return setting;
+}
+
+struct Granularity {
+  const char* name;
+  const char* segments;
+  int chunks_per_worker;
+};
+constexpr Granularity granularities[]{
+    {"step x W", "step", 1}, {"step x 2W", "step", 2}, {"block x W", "block", 1}};
+
+struct Cell {
+  FidelityCell result;
+  TrainJob job;
+};
+
+// The cells of one model at one number of workers.
+class Bench {
+ public:
+  explicit Bench(const FidelityFlags& flags) : flags_(flags) {}
+
+  std::vector<FidelityCell> run(std::span<const Granularity> grains) {
+    const std::vector<std::string> models = words(flags_.models);
+    for (const std::string& model : models)
+      for (const std::int64_t workers : parse_sizes("--workers", flags_.workers)) {
+        if (workers < 1 || workers > most_workers)
+          throw InputError("--workers " + flags_.workers + ": use 1 to " +
+                           std::to_string(most_workers));
+        const TrialSetting setting = setting_of(flags_, model, static_cast<int>(workers));
+        run(setting, grains);
+        std::cerr << model << " at " << workers << " worker" << (workers == 1 ? "" : "s")
+                  << ": done after " << static_cast<int>(60 * minutes()) << " s\n";
+      }
+    return std::move(results_);
+  }
+
+ private:
+  void run(const TrialSetting& setting, std::span<const Granularity> grains) {
+    std::vector<Cell> cells = cells_of(setting, grains);
+    const bool late = minutes() >= flags_.budget;
+    if (!late) {
+      // Before anything is measured, so that it is a prediction.
+      const auto profile = fresh_profile(cells.front().job, setting.workers, flags_.calibrate);
+      for (Cell& cell : cells) {
+        cell.job.profile = profile;
+        place(cell.job, cell.result.placement);
+        const Predicted predicted = predict(cell.job);
+        cell.result.simulated = predicted.step_s;
+        cell.result.simulated_j = predicted.energy_j;
+      }
+      for (const Turn& turn : interleaved(cells.size(), flags_.rounds, flags_.seed)) {
+        if (turn.repeat > 0 && minutes() >= flags_.budget) break;
+        Cell& cell = cells[turn.cell];
+        const Measured measured = measure(cell.job, flags_.seconds);
+        cell.result.measured.push_back(measured.step_s);
+        cell.result.measured_j.push_back(measured.energy_j);
+      }
+    }
+    for (Cell& cell : cells) {
+      if (late) cell.result.not_run = "the budget of minutes is spent";
+      results_.push_back(std::move(cell.result));
+    }
+  }
+
+  std::vector<Cell> cells_of(const TrialSetting& setting, std::span<const Granularity> grains) {
+    std::vector<Cell> cells;
+    for (const Granularity& grain : grains)
+      for (const std::string& placement : words(flags_.placements)) {
+        PlanOptions plan;
+        plan.segments = grain.segments;
+        plan.chunks = {std::min<std::int64_t>(
+            setting.batch, std::int64_t{grain.chunks_per_worker} * setting.workers)};
+        Cell cell;
+        cell.result.model = setting.model;
+        cell.result.input = setting.input;
+        cell.result.batch = setting.batch;
+        cell.result.workers = setting.workers;
+        cell.result.granularity = grain.name;
+        cell.result.placement = placement;
+        cell.job = trial_job(setting, plan);
+        cells.push_back(std::move(cell));
+      }
+    return cells;
+  }
+
+  static std::vector<std::string> words(const std::string& text) {
+    std::vector<std::string> found;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      found.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    if (found.empty()) throw InputError("nothing to measure: name some, after commas");
+    return found;
+  }
+  double minutes() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count() / 60;
+  }
+
+  const FidelityFlags& flags_;
+  Clock::time_point begin_ = Clock::now();
+  std::vector<FidelityCell> results_;
+};
+
+void declare_common(CLI::App& app, FidelityFlags& flags) {
+  app.add_option("--input", flags.input, "image size, instead of what is usual for a model")
+      ->type_name("CxHxW");
+  app.add_option("--batch", flags.batch, "images per step, likewise")
+      ->type_name("N")
+      ->check(whole_number(1));
+  app.add_option("--calibrate", flags.calibrate,
+                 "seconds of measuring costs before a model's cells are predicted")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "length of a measurement, six steps at least")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--rounds", flags.rounds, "measurements of each cell, taking turns")
+      ->type_name("N")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
+  app.add_option("--budget", flags.budget, "start no further cell after so many minutes")
+      ->type_name("MINUTES")
+      ->check(CLI::Range(0.0, 10000.0))
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of the order of turns")
+      ->type_name("N")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  app.add_option("--csv", flags.csv_file, "write all measurements to FILE")->type_name("FILE");
+  add_json_flag(app, flags.json_file);
+}
+
+void write_results(const FidelityFlags& flags, const std::vector<FidelityCell>& cells) {
+  Json json = fidelity_json(cells);
+  json["machine"] = {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
+  write_json_result(flags.json_file, json);
+  if (flags.csv_file) write_file(*flags.csv_file, fidelity_csv(cells));
+}
+
+void require_files(const FidelityFlags& flags) {
+  for (const auto* file : {&flags.json_file, &flags.csv_file})
+    if (*file) require_writable(**file);
+}
+
+}  // namespace
+
+void declare_fidelity(CLI::App& app, FidelityFlags& flags) {
+  app.add_option("--models", flags.models, "names that regatta models lists, after commas")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "numbers of CPU workers, after commas")
+      ->type_name("LIST")
+      ->capture_default_str();
+  declare_common(app, flags);
+  app.footer("Example:\n  regatta bench fidelity --models tiny,resnet18 --workers 1,2 --json result.json");
+}
+
+int run_fidelity(const FidelityFlags& flags) {
+  require_files(flags);
+  const std::vector<FidelityCell> cells = Bench(flags).run(granularities);
+  std::cout << fidelity_table(cells);
+  write_results(flags, cells);
+  return 0;
+}
+
+FidelityFlags placement_defaults() {
+  FidelityFlags flags;
+  flags.models = "resnet18";
+  flags.workers = std::to_string(std::min(default_workers(), most_workers));
+  flags.placements = "dynamic,hybrid,static";
+  flags.rounds = 9;
+  return flags;
+}
+
+void declare_placement(CLI::App& app, FidelityFlags& flags) {
+  app.add_option("--model", flags.models, "a name that regatta models lists")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "CPU workers")->type_name("N")->capture_default_str();
+  declare_common(app, flags);
+  app.footer("Example:\n  regatta bench placement --model resnet18 --workers 2 --json result.json");
+}
+
+int run_placement(const FidelityFlags& flags) {
+  require_files(flags);
+  const std::vector<FidelityCell> cells = Bench(flags).run(granularities);
+  std::cout << placement_table(cells);
+  write_results(flags, cells);
+  return 0;
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,120 @@
+#include "app/bench_unequal.h"
+
+#include <iostream>
+
+#include "app/command.h"
+#include "app/trial.h"
+#include "app/unequal.h"
+#include "base/files.h"
+#include "platform/machine.h"
+#include "report/statistics.h"
+#include "report/text.h"
+
+namespace regatta::app {
+namespace {
+
+struct Side {
+  std::string shares;
+  TrainJob job;
+  Predicted predicted = {};
+  std::vector<double> steps = {}, aparts = {};  // by round
+
+  void measure_once(double seconds) {
+    const Measured found = measure(job, seconds, true);
+    steps.push_back(found.step_s);
+    aparts.push_back(found.apart);
+  }
+};
+
+TrainJob job_for(const UnequalFlags& flags, int workers) {
+  PlanOptions plan;
+  plan.segments = flags.segments;
+  plan.chunks = std::vector<std::int64_t>{workers};
+  return trial_job({flags.model, flags.input, flags.batch, workers}, plan);
+}
+
+}  // namespace
+
+void declare_unequal(CLI::App& app, UnequalFlags& flags) {
+  app.add_option("--model", flags.model, "a name that regatta models lists")->capture_default_str();
+  app.add_option("--input", flags.input, "image size")->type_name("CxHxW")->capture_default_str();
+  app.add_option("--batch", flags.batch, "images per step")
+      ->check(whole_number(1))
+      ->capture_default_str();
+  app.add_option("--segments", flags.segments, "as regatta train takes it")->capture_default_str();
+  app.add_option("--workers", flags.workers, "CPU workers")
+      ->check(whole_number(2, 256))
+      ->capture_default_str();
+  add_slow_flag(app, flags.slow);
+  app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs at first")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--seconds", flags.seconds, "length of a measurement, six steps at least")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--rounds", flags.rounds, "measurements of each, taking turns")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
+  add_json_flag(app, flags.json_file);
+  app.footer("Example:\n  regatta bench unequal --workers 2 --slow 1=2 --json result.json");
+}
+
+int run_unequal(const UnequalFlags& flags) {
+  if (flags.json_file) require_writable(*flags.json_file);
+  const std::vector<double> slow = slow_workers(flags.slow, flags.workers);
+  std::vector<Side> sides{{"alone", job_for(flags, 1)},
+                          {"equal", job_for(flags, flags.workers)},
+                          {"speed", job_for(flags, flags.workers)}};
+  const auto profile = fresh_profile(sides[1].job, flags.workers, flags.calibrate);
+  for (Side& side : sides) {
+    side.job.profile = profile;
+    if (side.shares != "alone") share_out(side.job, side.shares, flags.workers, flags.slow);
+    side.predicted = predict(side.job);
+  }
+  for (std::size_t round = 0; round < flags.rounds; ++round)
+    for (Side& side : sides) side.measure_once(flags.seconds);
+
+  // The heterogeneous ideal: the sum of what each would do by itself.
+  double together = 0;
+  for (const double factor : slow) together += 1 / factor;
+  const double ideal = median_of(sides.front().steps) / together;
+  const double ideal_simulated = sides.front().predicted.step_s / together;
+  Json rows = Json::array();
+  std::printf("%s at %s, batch %lld; the ideal is a step of %s\n", flags.model.c_str(),
+              flags.input.c_str(), static_cast<long long>(flags.batch),
+              seconds_text(ideal).c_str());
+  std::printf("%-7s %-14s %-30s %s\n", "", "", "measured", "simulated");
+  std::printf("%-7s %-14s %-10s %-9s %-9s %-10s %-9s %s\n", "shares", "chunks", "step", "of ideal",
+              "apart", "step", "of ideal", "apart");
+  for (const Side& side : sides) {
+    if (side.shares == "alone") continue;
+    const double measured = median_of(side.steps), apart = median_of(side.aparts);
+    const std::vector<std::int64_t>& chunks = groups_of(side.job.plan).front()->chunks;
+    std::string sizes;
+    for (const std::int64_t chunk : chunks)
+      sizes += (sizes.empty() ? "" : ",") + std::to_string(chunk);
+    const Predicted& predicted = side.predicted;
+    std::printf("%-7s %-14s %-10s %-9s %-9s %-10s %-9s %s\n", side.shares.c_str(), sizes.c_str(),
+                seconds_text(measured).c_str(), percent_text(ideal / measured).c_str(),
+                percent_text(apart).c_str(), seconds_text(predicted.step_s).c_str(),
+                percent_text(ideal_simulated / predicted.step_s).c_str(),
+                percent_text(predicted.apart).c_str());
+    rows.push_back({{"shares", side.shares},
+                    {"chunks", chunks},
+                    {"measured_step_s", measured},
+                    {"measured_efficiency", ideal / measured},
+                    {"measured_apart", apart},
+                    {"simulated_step_s", predicted.step_s},
+                    {"simulated_efficiency", ideal_simulated / predicted.step_s},
+                    {"simulated_apart", predicted.apart}});
+  }
+  write_json_result(
+      flags.json_file,
+      {{"rows", rows},
+       {"ideal_step_s", ideal},
+       {"slow", slow},
+       {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}});
+  return 0;
+}
+
+}  // namespace regatta::app

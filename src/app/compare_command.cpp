@@ -1,0 +1,96 @@
+// `compare`: a recorded run beside its prediction.
+#include <iostream>
+
+#include "app/command.h"
+#include "app/forecast.h"
+#include "app/placement.h"
+#include "app/simulate_here.h"
+#include "base/files.h"
+#include "platform/energy.h"
+#include "report/compare.h"
+#include "report/overlay.h"
+#include "report/run_report.h"
+#include "tasks/footprint.h"
+#include "trace/store.h"
+#include "train/run_folder.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What was known before the run; what was not is played.
+Planned planned_of(const TrainJob& job, const Json& run) {
+  const Forecast forecast(job);
+  const Played played = forecast.play();
+  Planned planned;
+  const auto predicted = run.find("predicted_step_s");
+  planned.step_s = predicted != run.end() && predicted->is_number() ? predicted->get<double>()
+                                                                    : played.step_seconds;
+  planned.watts = cpus_of(job.plan) * assumed_watts_per_cpu;
+  planned.energy_j = *planned.watts * *planned.step_s;
+  double bytes = 0;
+  for (const Footprint& each : footprints(forecast.blueprint(), {&forecast.list()}))
+    bytes += static_cast<double>(each.bytes);
+  planned.peak_bytes = bytes;
+  for (const PlayedShares& worker : played.workers) planned.busy.push_back(worker.busy);
+  return planned;
+}
+
+// The policy of another scheduler is not ours to simulate: what it did is repeated.
+std::string replay_strangers(TrainJob& job, const trace::Record& measured) {
+  if (job.plan.scheduler == "regatta" || job.plan.placement != Placement::dynamic) return {};
+  const Forecast asked(job);
+  job.plan.order = recorded_order(measured, asked.blueprint(), asked.list());
+  job.plan.placement = Placement::fixed;
+  return "the run was scheduled by StarPU's " + job.plan.scheduler +
+         ": its measured placement was replayed in the simulation";
+}
+
+}  // namespace
+
+int run_compare(std::span<const char* const> arguments) {
+  CLI::App app(
+      "Lays a recorded run beside its prediction: bound, planned, simulated and measured, and the "
+      "tasks behind each difference.",
+      "regatta compare");
+  std::string run;
+  std::int64_t steps = 12;
+  std::uint64_t seed = 1;
+  std::optional<std::string> json_file;
+  app.add_option("run", run, "the folder of a run that was recorded with --trace")
+      ->required()
+      ->type_name("RUN");
+  app.add_option("--steps", steps, "steps to simulate")
+      ->type_name("N")
+      ->check(whole_number(3, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", seed, "of the simulation")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  add_json_flag(app, json_file);
+  app.footer("Example:\n  regatta compare runs/mine\n  regatta compare runs/mine --json -");
+  if (!parse(app, arguments)) return 0;
+  if (json_file) require_writable(*json_file);
+
+  const fs::path folder = run;
+  TrainJob job = read_run_json(folder).job;
+  const trace::Record measured = trace::read_store(trace::store_of(folder));
+  job.profile = profile_here();
+  const std::string remark = replay_strangers(job, measured);
+  const sim::Simulated simulated = simulate_here(job, steps, seed);
+  Comparison comparison =
+      compare(measured, simulated.record, planned_of(job, read_json(folder / "run.json")));
+  comparison.remark = remark;
+
+  std::cout << table_of(comparison);
+  write_json_result(json_file, to_json(comparison));
+  trace::write_store(folder / simulated_store, simulated.record);
+  if (!report_page.empty()) {
+    write_report(folder, folder / report_name);
+    std::cout << (folder / report_name).string() << " shows both timelines\n";
+  }
+  return 0;
+}
+
+}  // namespace regatta::app

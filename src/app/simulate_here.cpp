@@ -1,0 +1,41 @@
+#include "app/simulate_here.h"
+
+#include "app/forecast.h"
+#include "app/profiles.h"
+#include "base/error.h"
+#include "platform/energy.h"
+#include "platform/machine.h"
+#include "platform/probe.h"
+#include "report/compare.h"
+
+namespace regatta::app {
+namespace {
+
+// With the CPUs that the plan uses. Where joules are not measured, a run counts them alike whether
+// a core works or waits; so does this.
+Platform machine_of(const Plan& plan) {
+  Platform platform = this_machine(here);
+  PlatformGroup& cores = platform.nodes.front().groups.front();
+  cores.count = cpus_of(plan);
+  cores.watts = {assumed_watts_per_cpu, assumed_watts_per_cpu};
+  return platform;
+}
+
+}  // namespace
+
+sim::Simulated simulate_here(const TrainJob& job, std::int64_t steps, std::uint64_t seed) {
+  if (job.recipe.accumulate > 1)
+    throw InputError("steps of several batches (--accumulate) cannot be simulated yet");
+  const std::shared_ptr<const Profile> profile = job.profile ? job.profile : profile_here();
+  sim::PreparedFleet fleet(job.graph, job.recipe, machine_of(job.plan), {{here, profile}});
+  fleet.follow(job.plan);
+  sim::Simulated made = sim::simulate(
+      fleet.fleet(),
+      {.steps = steps, .seed = seed, .crowded = fleet.cores_used() >= available_cpus()});
+  std::size_t bytes = 0;
+  for (const auto& memory : fleet.memory(0)) bytes += memory.bytes;
+  made.record.metadata[peak_bytes_key] = std::to_string(bytes);
+  return made;
+}
+
+}  // namespace regatta::app

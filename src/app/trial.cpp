@@ -1,0 +1,122 @@
+#include "app/trial.h"
+
+#include <algorithm>
+
+#include "app/bench_cell.h"
+#include "app/forecast.h"
+#include "app/simulate_here.h"
+#include "exec/observe.h"
+#include "platform/energy.h"
+#include "report/statistics.h"
+#include "tasks/meetings.h"
+#include "train/calibrate.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta::app {
+namespace {
+
+constexpr std::int64_t fewest_steps = 6;
+constexpr std::int64_t simulated_steps = 12;
+
+class Watch : public TrainObserver {
+ public:
+  explicit Watch(double seconds) : seconds_(seconds) {}
+  void on_step(const StepRecord& record) override {
+    steps_.push_back(record);
+    total_ += record.duration.count();
+  }
+  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
+  const std::vector<StepRecord>& steps() const { return steps_; }
+  double total() const { return total_; }
+
+ private:
+  double seconds_, total_ = 0;
+  std::vector<StepRecord> steps_;
+};
+
+// The median of what each task took.
+class TaskMedians {
+ public:
+  void add(const ListTimes& done) {
+    if (done.list.job != Job::train) return;
+    seconds_.resize(done.times.size());
+    for (std::size_t t = 0; t < done.times.size(); ++t)
+      seconds_[t].push_back(
+          std::chrono::duration<double>(done.times[t].end - done.times[t].start).count());
+  }
+  std::vector<double> get() const {
+    std::vector<double> medians;
+    for (const std::vector<double>& each : seconds_) medians.push_back(median_of(each));
+    return medians;
+  }
+
+ private:
+  std::vector<std::vector<double>> seconds_;
+};
+
+}  // namespace
+
+TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
+  CellOptions cell;
+  cell.model = setting.model;
+  cell.input = setting.input;
+  cell.batch = setting.batch;
+  JobOptions options;
+  options.model = setting.model;
+  options.data = bench_data(cell);
+  options.test = "none";
+  options.input = Shape::parse(setting.input);
+  options.batch = setting.batch;
+  options.workers = setting.workers;
+  options.shuffle = false;
+  options.optimizer.learning_rate = 0.001;  // made-up images should not make the loss run away
+  options.plan = plan;
+  return make_job(options);
+}
+
+std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, double seconds) {
+  CalibrationOptions options;
+  options.workers = workers;
+  options.layout = default_cpu_layout();
+  options.budget = Seconds(seconds);
+  auto profile = std::make_shared<Profile>();
+  profile->learn(calibrate(job.graph, job.recipe, job.data, options));
+  return profile;
+}
+
+Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
+  Executor executor(job.graph, job.plan, job.exec_options(true));
+  initialise_weights(executor, job.recipe.seed);
+  TaskMedians tasks;
+  if (watch_tasks) executor.watch([&](const ListTimes& done) { tasks.add(done); }, Depth::task);
+  TrainGoal goal;
+  goal.last_step = INT64_MAX;
+  Watch watch(seconds);
+  EnergyMeter energy({.cpus = cpus_of(job.plan)});
+  train(executor, job.recipe, job.data, nullptr, goal, watch);
+  double joules = 0;
+  for (const Energy& each : energy.read()) joules += each.joules;
+  Measured found;
+  found.step_s = typical_step_seconds(watch.steps());
+  found.energy_j = joules / watch.total() * found.step_s;
+  if (watch_tasks) {
+    executor.watch_no_more();
+    const Forecast forecast(job);
+    found.apart = apart(meetings(forecast.blueprint(), forecast.list(), tasks.get()));
+  }
+  return found;
+}
+
+Predicted predict(const TrainJob& job) {
+  const sim::Simulated made = simulate_here(job, simulated_steps);
+  const Forecast forecast(job);
+  std::vector<double> seconds(forecast.list().tasks.size(), 0);
+  for (const trace::Task& task : made.record.tasks)
+    if (task.step == simulated_steps)
+      seconds[static_cast<std::size_t>(task.kind)] = trace::seconds(task.duration());
+  return {made.step_s.front(), made.energy_j.front(),
+          apart(meetings(forecast.blueprint(), forecast.list(), seconds))};
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,39 @@
+// A job measured in this process and simulated beside it: what the benches of predictions are made
+// of.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "profile/profile.h"
+#include "train/job.h"
+
+namespace regatta::app {
+
+struct TrialSetting {
+  std::string model, input;  // "3x64x64"
+  std::int64_t batch = 32;
+  int workers = 1;
+};
+// As a setting is trained on made-up images, with a rule of thumb for what `plan` leaves open.
+TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
+
+// What the work of a job costs now, and nothing of what was measured before.
+std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, double seconds);
+
+struct Measured {
+  double step_s = 0, energy_j = 0;  // of a typical step
+  double apart = 0;                 // how far apart workers arrive where they meet; see meetings.h
+};
+// A run of about so long, but of a few steps at least. `watch` also looks at every task, which
+// costs a little, for `apart`.
+Measured measure(const TrainJob& job, double seconds, bool watch = false);
+
+struct Predicted {
+  double step_s = 0, energy_j = 0;
+  double apart = 0;
+};
+Predicted predict(const TrainJob& job);
+
+}  // namespace regatta::app

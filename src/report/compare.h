@@ -1,0 +1,51 @@
+// A run beside its prediction: bound, planned, simulated and measured, and the tasks behind the
+// differences.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "trace/analysis.h"
+
+namespace regatta {
+
+struct CompareRow {
+  std::string quantity;  // "step_s", "energy_j", "busy cpu 0", "phase forward", "sync combine s1"
+  std::string unit;      // "s", "J", "bytes", "share"
+  std::optional<double> bound, planned, simulated, measured;
+};
+
+// Why a kind of task made a difference; seconds a step, of all workers together, measured less
+// simulated.
+struct Difference {
+  std::string task, why;
+  double seconds = 0;
+};
+
+// What was known before the run, as far as it was.
+struct Planned {
+  std::optional<double> step_s, energy_j, peak_bytes;
+  std::optional<double> watts;  // drawn at least, however short a step is
+  std::vector<double> busy;     // by worker, shares of the time
+};
+
+struct Comparison {
+  std::vector<CompareRow> rows;
+  std::vector<Difference> differences;  // largest first
+  std::string remark;                   // how it was made, if not by our own policy
+
+  const CompareRow* find(const std::string& quantity) const;
+};
+
+// Both records hold several steps of the same task list. Peak memory is in their metadata, under
+// peak_bytes_key, where it is known.
+inline constexpr const char* peak_bytes_key = "peak_bytes";
+Comparison compare(const trace::Record& measured, const trace::Record& simulated,
+                   const Planned& planned);
+
+Json to_json(const Comparison& comparison);
+std::string table_of(const Comparison& comparison);  // for a terminal, with bars
+
+}  // namespace regatta

@@ -1,0 +1,42 @@
+// How well simulated step times meet measured ones, over many settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace regatta {
+
+struct FidelityCell {
+  std::string model, input, granularity, placement;
+  std::int64_t batch = 0;
+  int workers = 1;
+  std::string not_run;                  // why, if it was not
+  std::vector<double> measured;         // seconds of a typical step, one for each round
+  std::vector<double> measured_j = {};  // likewise, joules
+  double simulated = 0, simulated_j = 0;
+
+  double step_s() const;  // the median of the rounds
+  double error() const;   // |simulated - measured| / measured
+  double spread() const;  // between rounds: (largest - smallest) / median
+};
+
+struct FidelitySummary {
+  std::size_t cells = 0;  // that were run
+  double median_error = 0, worst_error = 0;
+  // Kendall's tau over pairs of cells whose measured times differ by more than 3%: how often
+  // simulation orders them as measurement does, from -1 to 1. Of all cells, and of pairs of one
+  // model, whose order is the harder one.
+  double tau = 0, tau_within = 0;
+  std::size_t pairs = 0, pairs_within = 0;
+};
+
+FidelitySummary summarise(const std::vector<FidelityCell>& cells);
+std::string fidelity_table(const std::vector<FidelityCell>& cells);
+// With joules and the spread between rounds, for cells that differ in their placement.
+std::string placement_table(const std::vector<FidelityCell>& cells);
+std::string fidelity_csv(const std::vector<FidelityCell>& cells);  // a line for each measurement
+Json fidelity_json(const std::vector<FidelityCell>& cells);
+
+}  // namespace regatta

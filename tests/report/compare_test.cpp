@@ -1,0 +1,100 @@
+#include "report/compare.h"
+
+#include <gtest/gtest.h>
+
+#include "report/overlay.h"
+#include "trace/toy_run.h"
+
+namespace regatta {
+namespace {
+
+using trace::Record;
+using trace::RecordBuilder;
+using trace::Time;
+
+// Two workers, two steps of a forward each and a reduction that waits for both.
+Record run(Time first, Time second, bool swapped = false) {
+  RecordBuilder builder(2);
+  Time now = 0;
+  for (std::int64_t step = 1; step <= 2; ++step) {
+    const int one = swapped ? 1 : 0;
+    const auto a = builder.task(one, step, "forward", now, now + first);
+    const auto b = builder.task(1 - one, step, "backward", now, now + second);
+    const Time met = now + std::max(first, second);
+    builder.task(0, step, "reduce", met, met + 100, {a, b});
+    now = met + 100;
+    builder.record.marks.push_back({"step", step, now});
+    builder.record.counters.push_back({"energy cpu", "J", "estimate", step, now, 2.0});
+  }
+  return builder.record;
+}
+
+bool blames(const Comparison& comparison, const std::string& task, const std::string& why) {
+  for (const Difference& each : comparison.differences)
+    if (each.task.starts_with(task) && each.why.starts_with(why)) return true;
+  return false;
+}
+
+TEST(Compare, PutsTheStepTimesSideBySide) {
+  Planned planned;
+  planned.step_s = 1000e-9;
+  const Comparison made = compare(run(1400, 900), run(900, 900), planned);
+  const CompareRow* step = made.find("step_s");
+  ASSERT_NE(step, nullptr);
+  EXPECT_NEAR(*step->measured, 1500e-9, 1e-12);
+  EXPECT_NEAR(*step->simulated, 1000e-9, 1e-12);
+  EXPECT_EQ(step->planned, planned.step_s);
+  EXPECT_LE(*step->bound, *step->measured + 1e-12);
+  // All work on two workers: nothing ties one of these steps to the next.
+  EXPECT_NEAR(*step->bound, 1200e-9, 1e-12);
+  EXPECT_NEAR(*made.find("energy_j")->measured, 2.0, 1e-9);
+}
+
+TEST(Compare, NamesTheTaskThatWasSlowerThanTheProfileSaid) {
+  const Comparison made = compare(run(1400, 900), run(900, 900), {});
+  ASSERT_FALSE(made.differences.empty());
+  EXPECT_TRUE(made.differences.front().task.starts_with("forward"));
+  EXPECT_EQ(made.differences.front().why, "slower than the profile said");
+  EXPECT_NEAR(made.differences.front().seconds, 500e-9, 1e-12);
+}
+
+TEST(Compare, TellsHowLongTheFirstWaitsForTheLastAtAPointOfSynchronisation) {
+  const Comparison made = compare(run(1400, 900), run(900, 900), {});
+  const CompareRow* sync = nullptr;
+  for (const CompareRow& row : made.rows)
+    if (row.quantity.starts_with("sync reduce")) sync = &row;
+  ASSERT_NE(sync, nullptr);
+  EXPECT_NEAR(*sync->measured, 500e-9, 1e-12);
+  EXPECT_NEAR(*sync->simulated, 0, 1e-12);
+}
+
+TEST(Compare, SaysWhatRanOnAnotherWorkerThanSimulated) {
+  EXPECT_TRUE(
+      blames(compare(run(900, 900, true), run(900, 900), {}), "forward", "ran on another worker"));
+  EXPECT_FALSE(
+      blames(compare(run(900, 900), run(900, 900), {}), "forward", "ran on another worker"));
+}
+
+TEST(Compare, TheJsonHasTheRowsThatArePromised) {
+  const Json json = to_json(compare(run(1400, 900), run(900, 900), {}));
+  for (const Json& row : json["rows"])
+    for (const char* key : {"quantity", "bound", "planned", "simulated", "measured"})
+      EXPECT_TRUE(row.contains(key)) << row;
+  EXPECT_EQ(json["rows"][0]["quantity"], "step_s");
+  EXPECT_EQ(json["rows"][1]["quantity"], "energy_j");
+}
+
+TEST(Overlay, SimulatedWorkersLieUnderTheMeasuredOnes) {
+  Record record = run(1400, 900);
+  trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  const std::size_t tasks = record.tasks.size();
+  overlay(record, analysis, run(900, 900));
+  ASSERT_EQ(record.workers.size(), 4u);
+  EXPECT_EQ(record.workers[2].kind, simulated_kind);
+  EXPECT_EQ(record.tasks.size(), 2 * tasks);
+  EXPECT_EQ(analysis.workers.size(), 4u);
+  EXPECT_EQ(trace::faults(record), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace regatta
