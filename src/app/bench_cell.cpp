@@ -52,8 +52,10 @@ JobOptions job_options(const CellOptions& options) {
   job.plan.devices = devices_named(options.devices);
   job.plan.segments = options.segments;
   job.plan.team = options.team;
-  if (granularity_named(options.granularity) == GranularityKind::automatic)
+  if (granularity_named(options.granularity) == GranularityKind::automatic) {
     job.costs = cost_source();
+    job.rehearsal = rehearsal();
+  }
   if (options.chunks) job.plan.chunks = parse_sizes("--chunks", *options.chunks);
   if (options.shares) job.plan.shares = parse_sizes("--shares", *options.shares);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)

@@ -10,48 +10,23 @@
 #include "base/files.h"
 #include "models/models.h"
 #include "plan/make_plan.h"
+#include "platform/distance.h"
 #include "platform/machine.h"
 #include "report/granularity.h"
 #include "report/scaling.h"
-#include "train/loop.h"
-#include "train/weights.h"
+#include "train/rehearse.h"
 
 namespace regatta::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t fewest_steps = 4;
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
 
-// Ends a run after so long, but not before a few steps.
-class Watch : public TrainObserver {
- public:
-  explicit Watch(double seconds) : seconds_(seconds) {}
-  void on_step(const StepRecord& record) override {
-    steps_.push_back(record);
-    total_ += record.duration.count();
-  }
-  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
-  double step_seconds() const { return typical_step_seconds(steps_); }
-
- private:
-  double seconds_;
-  std::vector<StepRecord> steps_;
-  double total_ = 0;
-};
-
-// Several executors after another in this process: starting a program anew for each would take
-// longer than measuring.
 double measure(const TrainJob& job, const Plan& plan, double seconds) {
-  Executor executor(job.graph, plan, job.exec_options(true));
-  initialise_weights(executor, job.recipe.seed);
-  TrainGoal goal;
-  goal.last_step = INT64_MAX;
-  Watch watch(seconds);
-  train(executor, job.recipe, job.data, nullptr, goal, watch);
-  return watch.step_seconds();
+  constexpr double patience = 10;
+  return while_near([&] { return try_out(job, plan, seconds); }, patience);
 }
 
 struct Measured {
@@ -141,13 +116,15 @@ class Bench {
 
     options = options_of(cell);
     options.costs = cost_source();
+    options.rehearsal = rehearsal();
     const TrainJob job = make_job(options);
     const Candidate& best = job.choice->best();
     cell.automatic.name =
         best.granularity.segments + " x " + std::to_string(best.granularity.chunks) + ", " +
         std::to_string(best.granularity.workers) + " workers" +
         (best.granularity.team > 1 ? " of " + std::to_string(best.granularity.team) : "");
-    cell.automatic.predicted = best.step_seconds;
+    cell.automatic.predicted = best.expected_seconds();
+    cell.automatic.by_costs = best.step_seconds;
     std::vector<Plan> plans = fixed_plans(cell, job);
     rounds(cell, job, alone.plan, plans);
   }

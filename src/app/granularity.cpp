@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "graph/op.h"
 #include "tasks/costs.h"
+#include "tasks/rehearsed.h"
 #include "train/calibrate.h"
+#include "train/rehearse.h"
 
 namespace regatta::app {
 namespace {
@@ -15,6 +17,11 @@ namespace {
 constexpr double known_enough = 0.8;
 // A run that takes less is over before measuring has paid.
 constexpr double worth_measuring = 3;
+// Trying plans out: of the run that follows, and at most.
+constexpr double of_the_run = 0.03;
+constexpr Seconds longest_rehearsal{10};
+// Below, plans were not chosen by costs: there is nothing to try.
+constexpr double known_at_all = 0.25;
 
 CostsFor costs_by(std::shared_ptr<const Profile> profile, std::string data) {
   return [profile = std::move(profile), data = std::move(data)](const Blueprint& blueprint) {
@@ -67,6 +74,16 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
           std::min(coarse.seconds, fine.seconds)};
 }
 
+// Kept on disk if that can be had.
+void learn(Profile& profile, const ProfileStore& store, const std::vector<Observation>& seen) {
+  try {
+    profile = store.learn(seen);
+  } catch (const InputError& error) {
+    std::cerr << error.what() << "; measured for this run alone\n";
+    profile.learn(seen);
+  }
+}
+
 double seconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -93,15 +110,30 @@ std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
                 << " costs here, once: a few seconds\n";
       const std::vector<Observation> seen =
           calibrate_quickly(job.graph, job.recipe, job.data, options.workers);
-      try {
-        *profile = store.learn(seen);
-      } catch (const InputError& error) {
-        std::cerr << error.what() << "; measured for this run alone\n";
-        profile->learn(seen);
-      }
+      learn(*profile, store, seen);
     }
     job.profile = profile;
     return costs_by(profile, job.recipe.data);
+  };
+}
+
+std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJob&)> steps) {
+  return [steps = std::move(steps)](TrainJob& job) {
+    Choice& choice = *job.choice;
+    if (choice.best().known < known_at_all) return;
+    recall(choice, job.graph, job.recipe, *job.profile);
+    Seconds budget = longest_rehearsal;
+    if (steps)
+      budget = std::min(budget, Seconds(of_the_run * static_cast<double>(steps(job)) *
+                                        choice.best().step_seconds));
+    const std::vector<Observation> seen = rehearse(job, budget);
+    if (!seen.empty()) {
+      const auto profile = std::make_shared<Profile>(*job.profile);
+      learn(*profile, profile_store(), seen);
+      recall(choice, job.graph, job.recipe, *profile);
+      job.profile = profile;
+    }
+    settle(choice);
   };
 }
 
@@ -142,7 +174,7 @@ Json granularity_fields(const TrainJob& job, const std::vector<StepRecord>& step
             {"chunks", chunks},
             {"team", team},
             {"workers", workers}}},
-          {"predicted_step_s", job.choice ? Json(job.choice->best().step_seconds) : Json()},
+          {"predicted_step_s", job.choice ? Json(job.choice->best().expected_seconds()) : Json()},
           {"measured_step_s", measured > 0 ? Json(measured) : Json()},
           {"idle_share", or_null(meter.idle_share())},
           {"overhead_share", or_null(meter.overhead_share())}};

@@ -20,6 +20,10 @@ GranularityKind granularity_named(const std::string& name);  // throws InputErro
 std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
     std::function<std::int64_t(const TrainJob&)> steps = {});
 
+// For JobOptions::rehearsal: the best candidates are tried out, unless the profile knows how they
+// did the last time, or the run is so short that it would not pay.
+std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJob&)> steps = {});
+
 // How the workers of a run spend their time, from step to step, warm-up left out.
 class LoadMeter {
  public:

@@ -346,6 +346,7 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     const auto steps = [&flags](const TrainJob& job) { return last_step_asked(flags, job); };
     options.costs = flags.explain ? cost_source() : cost_source(steps);
+    options.rehearsal = flags.explain ? rehearsal() : rehearsal(steps);
   }
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())

@@ -593,6 +593,11 @@ StepResult Executor::wait(const Ticket& ticket) {
   return impl_->wait(*ticket.submission_, ticket.submission_->wait(impl_->has_spare_cpu()));
 }
 
+void Executor::await(const Ticket& ticket) const {
+  ticket.submission_->await(impl_->has_spare_cpu());
+}
+bool Executor::has_spare_cpu() const { return impl_->has_spare_cpu(); }
+
 std::string Executor::record(std::shared_ptr<trace::Recorder> recorder) {
   return impl_->record(std::move(recorder));
 }

@@ -109,6 +109,10 @@ class Executor {
   Ticket submit(Job job, StepInput input);
   // Throws what a task threw.
   StepResult wait(const Ticket& ticket);
+  // Comes back when the list is done, without its result.
+  void await(const Ticket& ticket) const;
+  // A CPU is left for the thread that submits.
+  bool has_spare_cpu() const;
 
   // Where something that is not finite first appears in training on this input: "the forward of
   // conv 'conv1'". Runs the list again without its step, looking at every value, and lets later

@@ -21,12 +21,16 @@ void Submission::task_finished() {
   if (remaining.fetch_sub(1) == 1) remaining.notify_all();
 }
 
-StepResult Submission::wait(bool spin) {
+void Submission::await(bool spin) const {
   constexpr auto patience = std::chrono::microseconds(500);
   const auto begin = std::chrono::steady_clock::now();
   while (spin && remaining != 0 && std::chrono::steady_clock::now() - begin < patience)
     __builtin_ia32_pause();
   for (std::size_t left = remaining; left != 0; left = remaining) remaining.wait(left);
+}
+
+StepResult Submission::wait(bool spin) {
+  await(spin);
   if (error_) std::rethrow_exception(error_);
   return std::move(result);
 }

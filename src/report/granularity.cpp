@@ -16,6 +16,7 @@ Json run_json(const GranularityRun& run) {
   return {{"name", run.name},
           {"step_s", run.step_seconds()},
           {"predicted_s", run.predicted > 0 ? Json(run.predicted) : Json()},
+          {"by_costs_s", run.by_costs > 0 ? Json(run.by_costs) : Json()},
           {"rounds_s", run.rounds},
           {"dropped", run.dropped}};
 }
@@ -45,9 +46,14 @@ double GranularityCell::prediction_error() const {
   return measured > 0 ? std::abs(automatic.predicted - measured) / measured : 0;
 }
 
+double GranularityCell::cost_error() const {
+  const double measured = automatic.step_seconds();
+  return measured > 0 ? std::abs(automatic.by_costs - measured) / measured : 0;
+}
+
 GranularitySummary summarise(const std::vector<GranularityCell>& cells) {
   GranularitySummary made;
-  std::vector<double> errors;
+  std::vector<double> errors, cost_errors;
   std::size_t near = 0;
   for (const GranularityCell& cell : cells) {
     if (!cell.not_run.empty()) continue;
@@ -56,11 +62,14 @@ GranularitySummary summarise(const std::vector<GranularityCell>& cells) {
     made.worst_ratio = std::max(made.worst_ratio, cell.ratio());
     made.slower_than_one_worker += cell.one_worker_ratio() > noise;
     if (cell.automatic.predicted > 0) errors.push_back(cell.prediction_error());
+    if (cell.automatic.by_costs > 0) cost_errors.push_back(cell.cost_error());
   }
   if (made.cells > 0)
     made.within_5_percent = static_cast<double>(near) / static_cast<double>(made.cells);
   made.median_error = quantile_of(errors, 0.5);
   made.error_95 = quantile_of(errors, 0.95);
+  made.median_cost_error = quantile_of(cost_errors, 0.5);
+  made.cost_error_95 = quantile_of(cost_errors, 0.95);
   return made;
 }
 
@@ -93,18 +102,21 @@ std::string granularity_table(const std::vector<GranularityCell>& cells) {
       "time\n",
       all.cells, 100 * all.within_5_percent, all.worst_ratio);
   text += formatted("slower than one worker in %zu cells\n", all.slower_than_one_worker);
-  return text + formatted("prediction error: median %.1f%%, 95th percentile %.1f%%\n",
-                          100 * all.median_error, 100 * all.error_95);
+  text += formatted("prediction error: median %.1f%%, 95th percentile %.1f%%\n",
+                    100 * all.median_error, 100 * all.error_95);
+  return text + formatted("by operators' costs alone, before plans are tried: %.1f%%, %.1f%%\n",
+                          100 * all.median_cost_error, 100 * all.cost_error_95);
 }
 
 std::string granularity_csv(const std::vector<GranularityCell>& cells) {
-  std::string text = "model,input,batch,plan,step_s,predicted_s,dropped\n";
+  std::string text = "model,input,batch,plan,step_s,predicted_s,by_costs_s,dropped\n";
   for (const GranularityCell& cell : cells) {
     const auto row = [&](const char* kind, const GranularityRun& run) {
       if (run.rounds.empty()) return;
       text += cell.model + "," + cell.input + "," + std::to_string(cell.batch) + "," + kind + " " +
               run.name;
-      text += formatted(",%.6g,%.6g,%d\n", run.step_seconds(), run.predicted, run.dropped ? 1 : 0);
+      text += formatted(",%.6g,%.6g,%.6g,%d\n", run.step_seconds(), run.predicted, run.by_costs,
+                        run.dropped ? 1 : 0);
     };
     row("auto", cell.automatic);
     if (cell.one_worker) row("one worker", *cell.one_worker);
@@ -127,6 +139,7 @@ Json granularity_json(const std::vector<GranularityCell>& cells) {
       row["ratio"] = cell.ratio();
       row["one_worker_ratio"] = cell.one_worker_ratio();
       row["prediction_error"] = cell.prediction_error();
+      row["cost_error"] = cell.cost_error();
     }
     rows.push_back(std::move(row));
   }
@@ -138,7 +151,9 @@ Json granularity_json(const std::vector<GranularityCell>& cells) {
             {"worst_ratio", all.worst_ratio},
             {"slower_than_one_worker", all.slower_than_one_worker},
             {"median_prediction_error", all.median_error},
-            {"prediction_error_95", all.error_95}}}};
+            {"prediction_error_95", all.error_95},
+            {"median_cost_error", all.median_cost_error},
+            {"cost_error_95", all.cost_error_95}}}};
 }
 
 }  // namespace regatta

@@ -13,6 +13,7 @@ namespace regatta {
 struct GranularityRun {
   std::string name;             // "block x 8"; of the automatic one: what it chose
   double predicted = 0;         // seconds of a step; 0: nobody predicted
+  double by_costs = 0;          // likewise, from the costs of operators alone
   std::vector<double> rounds;   // measured seconds of a step, a number for each round
   bool dropped = false;         // hopeless after the first round, and not measured again
   double step_seconds() const;  // the median of its rounds
@@ -31,6 +32,7 @@ struct GranularityCell {
   double ratio() const;                      // automatic over the best fixed, in time
   double one_worker_ratio() const;           // automatic over one worker
   double prediction_error() const;  // of the automatic one: |predicted - measured| / measured
+  double cost_error() const;        // likewise, of what the costs of operators alone say
 };
 
 struct GranularitySummary {
@@ -40,6 +42,7 @@ struct GranularitySummary {
   double worst_ratio = 0;
   std::size_t slower_than_one_worker = 0;  // cells, by more than 2%
   double median_error = 0, error_95 = 0;   // of predictions
+  double median_cost_error = 0, cost_error_95 = 0;
 };
 
 GranularitySummary summarise(const std::vector<GranularityCell>& cells);

@@ -29,10 +29,8 @@ constexpr std::int64_t most_tasks = 6000;
 // Longer lists are played for a step less.
 constexpr std::size_t long_list = 1500;
 // A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
-constexpr double short_step = 5e-3;
-constexpr int ahead = 4;
-// A step of fewer seconds wants the submitting thread at once: workers leave it a CPU of its own.
-constexpr double very_short_step = 2e-4;
+constexpr double short_step = 5e-3, very_short_step = 5e-4;
+constexpr int ahead = 4, far_ahead = 8;
 
 // Where a plan lies among all that could be made.
 struct Point {
@@ -247,10 +245,11 @@ class Search {
     const Played played =
         play(blueprint, list, *costs,
              {.steps = list.tasks.size() > long_list ? 3 : 4, .crowded = is_crowded(plan, cpus_)});
-    const bool alone = threads_of(point) == 1;
-    if (!alone && played.step_seconds < very_short_step && is_crowded(plan, cpus_)) return;
-    if (alone) work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
+    if (threads_of(point) == 1)
+      work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds_ = std::min(best_seconds_, played.step_seconds);
+    if (played.step_seconds < short_step)
+      plan.steps_in_flight = played.step_seconds < very_short_step ? far_ahead : ahead;
     Candidate made{std::move(plan),   {},   played.step_seconds, played.total,
                    list.tasks.size(), known};
     made.granularity = granularity_of(made.plan, point.segments);
@@ -276,9 +275,6 @@ class Search {
                  std::pair(b.tasks, b.granularity.workers * b.granularity.team);
         });
     std::rotate(choice.candidates.begin(), best, best + 1);
-    Candidate& chosen = choice.candidates.front();
-    if (chosen.step_seconds < short_step)
-      chosen.plan.steps_in_flight = std::max(chosen.plan.steps_in_flight, ahead);
     return choice;
   }
 
@@ -361,21 +357,23 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
 std::string explain(const Choice& choice, std::size_t rows) {
   std::string text;
   char line[200];
-  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %7s %12s %9s %6s %9s\n",
+  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %7s %12s %12s %9s %6s %9s\n",
                 "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "tasks",
-                "predicted", "busy", "idle", "overhead");
+                "predicted", "tried", "busy", "idle", "overhead");
   text += line;
   for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
     const Candidate& each = choice.candidates[i];
     int lanes = 0;
     for (const DeviceGroup* group : groups_of(each.plan)) lanes += group->lanes;
+    char tried[24] = "";
+    if (each.rehearsed > 0) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.rehearsed);
     std::snprintf(line, sizeof line,
-                  "%-10s %6zu %5d %8d %6d %6.2fM %10s %7zu %9.3f ms %8.1f%% %5.1f%% %8.1f%%\n",
+                  "%-10s %6zu %5d %8d %6d %6.2fM %10s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
                   each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
                   each.granularity.workers, lanes,
                   static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
                   std::string(reduction_name(each.plan.reduction)).c_str(), each.tasks,
-                  1e3 * each.step_seconds, 100 * each.shares.busy, 100 * each.shares.idle,
+                  1e3 * each.step_seconds, tried, 100 * each.shares.busy, 100 * each.shares.idle,
                   100 * each.shares.overhead);
     text += line;
   }

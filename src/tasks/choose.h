@@ -31,6 +31,9 @@ struct Candidate {
   PlayedShares shares;      // likewise
   std::size_t tasks = 0;    // a step
   double known = 0;         // how much of the prediction rests on measurements, from 0 to 1
+  double rehearsed = 0;     // seconds that real steps took; 0: it was not tried (rehearsed.h)
+
+  double expected_seconds() const { return rehearsed > 0 ? rehearsed : step_seconds; }
 };
 
 struct Choice {

@@ -12,6 +12,7 @@
 #include "exec/versions.h"
 #include "graph/op.h"
 #include "models/models.h"
+#include "platform/distance.h"
 #include "profile/robust.h"
 #include "train/batches.h"
 #include "train/job.h"
@@ -344,7 +345,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     all.insert(all.end(), seen.begin(), seen.end());
   };
   const Clock::time_point begin = Clock::now();
-  if (options.runtime) take(measure_runtime(options));
+  if (options.runtime) take(while_near([&] { return measure_runtime(options); }));
 
   struct Kind {
     int workers, team;
@@ -384,7 +385,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     if (kind.workers == 1 && kind.chunks > 1 && Clock::now() - begin > 2 * options.budget) continue;
     PlanOptions plan{.workers = kind.workers, .team = kind.team, .layout = options.layout};
     plan.chunks = {kind.chunks};
-    take(Cell(graph, on_cpu, data, options, plan).measure(share()));
+    const Seconds time = share();
+    take(while_near([&] { return Cell(graph, on_cpu, data, options, plan).measure(time); }));
   }
   if (gpu) {
     PlanOptions plan{.workers = options.workers, .layout = options.layout};

@@ -270,6 +270,8 @@ TrainJob make_job(const JobOptions& options) {
       plan.shares = choose_shares(job.graph, recipe, plan, costs, available_cpus());
     job.choice = choose(job.graph, recipe, plan, costs, available_cpus());
     job.plan = job.choice->best().plan;
+    if (options.rehearsal) options.rehearsal(job);
+    job.plan = job.choice->best().plan;
   } else {
     job.plan = make_plan(job.graph, recipe, plan);
   }

@@ -58,6 +58,8 @@ struct JobOptions {
   // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.
   // Only CPUs have a choice, and none with --deterministic: there recipe and groups decide.
   std::function<CostsFor(TrainJob&, const PlanOptions&)> costs = {};
+  // What tries the candidates of a choice, and may put another first.
+  std::function<void(TrainJob&)> rehearsal = {};
 };
 
 // Everything a run needs, checked.

@@ -85,12 +85,21 @@ class Loop {
                       : begins       ? Job::first
                       : ends         ? Job::last
                                      : Job::middle;
-      while (flying_.size() >= static_cast<std::size_t>(executor_.plan().steps_in_flight))
-        collect();
+      make_room();
       const auto loads = loads_.watch(input);
       const Ticket ticket = executor_.submit(job, input);
       flying_.push_back({step + 1, job, rates.learning_rate, std::move(input), ticket, loads});
     }
+  }
+
+  // Where no CPU is left for this thread, it interrupts the workers as rarely as it can: half of
+  // what is on its way is waited for at once.
+  void make_room() {
+    const auto most = static_cast<std::size_t>(executor_.plan().steps_in_flight);
+    if (flying_.size() < most) return;
+    const std::size_t many = executor_.has_spare_cpu() ? 1 : std::max<std::size_t>(most / 2, 1);
+    if (many > 1) executor_.await(flying_[many - 1].ticket);
+    while (flying_.size() > most - many) collect();
   }
 
   void begin_epoch(std::int64_t epoch) {

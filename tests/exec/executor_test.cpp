@@ -61,6 +61,24 @@ TEST(Executor, WhatATaskThrowsReachesWhoeverWaits) {
       8u);
 }
 
+TEST(Executor, MomentumThatHasFadedIsZeroAndNotADenormalNumber) {
+  const Graph graph = fuse(build_model("tiny"));
+  for (const int team : {1, 2}) {
+    ExecOptions exec = float_samples(1);
+    exec.numbers.optimizer.momentum = 0.9;
+    PlanOptions plan{.workers = 2};
+    plan.team = team;
+    Executor executor(graph, plan_for(graph, 8, plan), exec);
+    // All parameters are zero, so the first layer's gradient is too.
+    executor.set_moment(
+        ParameterId{0}, 0,
+        std::vector<float>(
+            static_cast<std::size_t>(graph.parameter(ParameterId{0}).shape.elements()), 1.2e-38f));
+    executor.wait(executor.submit(Job::train, zeros_of(8, 784 * sizeof(float))));
+    for (const float value : executor.moment(ParameterId{0}, 0)) ASSERT_EQ(value, 0.0f);
+  }
+}
+
 std::int64_t resident_kib() {
   std::ifstream file("/proc/self/statm");
   std::int64_t total = 0, resident = 0;

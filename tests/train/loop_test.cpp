@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/machine.h"
 #include "support/error_text.h"
 #include "support/small_run.h"
 #include "train/weights.h"
@@ -38,6 +39,25 @@ TEST_F(TrainingLoop, TheLastBatchOfAnEpochIsWhatIsLeft) {
   }
   EXPECT_THAT(samples, ElementsAre(4, 4, 2, 4, 4, 2));
   EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(TrainingFarAhead, StepsComeInOrderHoweverManyAreInFlightAndWorkersLeaveNoCpu) {
+  TrainJob far_ahead = small_job();
+  far_ahead.plan.steps_in_flight = 8;
+  for (const int workers : {1, available_cpus()}) {
+    Plan plan = far_ahead.plan;
+    plan.nodes.front().groups.front().workers = workers;
+    Executor many(far_ahead.graph, plan, far_ahead.exec_options(true));
+    initialise_weights(many, far_ahead.recipe.seed);
+    Recorder seen;
+    TrainGoal goal;
+    goal.last_step = 20;
+    train(many, far_ahead.recipe, far_ahead.data, far_ahead.test, goal, seen);
+    ASSERT_EQ(seen.steps.size(), 20u);
+    for (std::size_t i = 0; i < seen.steps.size(); ++i)
+      EXPECT_EQ(seen.steps[i].step, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(seen.epochs.size(), 7u);
+  }
 }
 
 TEST_F(TrainingLoop, AnEpochCountsEverySampleOnce) {

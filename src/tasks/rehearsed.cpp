@@ -1,0 +1,77 @@
+#include "tasks/rehearsed.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "base/files.h"
+
+namespace regatta {
+namespace {
+
+// Predictions are rarely further off than this.
+constexpr double as_wrong_as = 1.5, as_wrong_at_most = 2;
+constexpr double as_good_as = 1.01;
+
+}  // namespace
+
+std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan) {
+  Json cut = to_json(plan, graph);
+  for (const char* key : {"recipe", "platform", "predicted"}) cut.erase(key);
+  return "step " + recipe.model + " " + recipe.input.text() + "/" + std::to_string(recipe.classes) +
+         " batch " + std::to_string(recipe.batch) + " x " + std::to_string(recipe.accumulate) +
+         " " + std::string(precision_name(recipe.precision)) + " " +
+         std::string(optimizer_name(recipe.optimizer.kind)) + " " + recipe.data + " " +
+         recipe.augment + " plan " + sha256_hex(cut.dump()).substr(0, 12);
+}
+
+void recall(Choice& choice, const Graph& graph, const Recipe& recipe, const Profile& profile) {
+  for (Candidate& each : choice.candidates)
+    if (const Fit* fit = profile.find(step_signature(graph, recipe, each.plan)))
+      each.rehearsed = fit->at(1, 1).seconds;
+}
+
+std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
+  std::vector<std::size_t> order(choice.candidates.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto predicted = [&](std::size_t i) { return choice.candidates[i].step_seconds; };
+  std::ranges::stable_sort(order, {}, predicted);
+  std::set<std::tuple<std::string, std::size_t, int, int>> seen;
+  std::erase_if(order, [&](std::size_t i) {
+    const Granularity& each = choice.candidates[i].granularity;
+    return !seen.insert({each.segments, each.chunks, each.team, each.workers}).second;
+  });
+  const auto alone = [&](std::size_t i) {
+    const Granularity& each = choice.candidates[i].granularity;
+    return each.workers * each.team == 1;
+  };
+  const auto lone = std::ranges::find_if(order, alone);
+  std::vector<std::size_t> chosen;
+  for (const std::size_t i : order)
+    if (chosen.size() < most && predicted(i) <= as_wrong_as * predicted(order.front()))
+      chosen.push_back(i);
+  const bool missed = lone != order.end() && std::ranges::none_of(chosen, alone);
+  if (missed && most > 2 && predicted(*lone) <= as_wrong_at_most * predicted(order.front())) {
+    if (chosen.size() == most) chosen.pop_back();
+    chosen.push_back(*lone);
+  }
+  return chosen;
+}
+
+void settle(Choice& choice) {
+  std::vector<Candidate>& all = choice.candidates;
+  const auto tried = [](const Candidate& each) { return each.rehearsed > 0; };
+  if (std::ranges::count_if(all, tried) < 2) return;
+  std::ranges::stable_sort(all, {}, [&](const Candidate& each) {
+    return std::pair(!tried(each), each.expected_seconds());
+  });
+  const double least = all.front().rehearsed;
+  const auto effort = [&](const Candidate& each) {
+    return std::pair(!tried(each) || each.rehearsed > as_good_as * least, each.tasks);
+  };
+  const auto best = std::ranges::min_element(all, {}, effort);
+  std::rotate(all.begin(), best, best + 1);
+}
+
+}  // namespace regatta

@@ -1,0 +1,28 @@
+// Plans that were tried out: what a few real steps of a candidate took counts for more than any
+// prediction. The profile keeps it under a signature of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+#include "tasks/choose.h"
+
+namespace regatta {
+
+// Of a whole step: of what it computes and of how the plan cuts it. Rates, seeds and schedules do
+// not matter.
+std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan);
+
+// What the profile knows of the candidates' steps is filled in.
+void recall(Choice& choice, const Graph& graph, const Recipe& recipe, const Profile& profile);
+
+// The candidates worth trying, by predicted time: of those that differ in lanes or buckets alone
+// the best only, and one worker if predictions could be wrong by that much.
+std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
+
+// If at least two were tried, the fastest of them is put first; of those within a percent the one
+// with the fewest tasks.
+void settle(Choice& choice);
+
+}  // namespace regatta

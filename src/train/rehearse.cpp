@@ -1,0 +1,99 @@
+#include "train/rehearse.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "platform/distance.h"
+#include "tasks/rehearsed.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t fewest_steps = 4;
+constexpr std::size_t most_finalists = 6;
+constexpr int rounds = 3;
+// By how much one may be behind the best and stay, after each round.
+constexpr double still_in[rounds] = {1.2, 1.1, 1.1};
+constexpr double turn_seconds = 0.08;
+// Starting and ending a runtime.
+constexpr double between_turns = 0.05;
+
+// Ends a run after so long, but not before a few steps.
+class Watch : public TrainObserver {
+ public:
+  explicit Watch(double seconds) : seconds_(seconds) {}
+  void on_step(const StepRecord& record) override {
+    steps_.push_back(record);
+    total_ += record.duration.count();
+  }
+  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
+  double step_seconds() const { return typical_step_seconds(steps_); }
+
+ private:
+  double seconds_;
+  std::vector<StepRecord> steps_;
+  double total_ = 0;
+};
+
+struct Actor {
+  std::size_t candidate;
+  std::vector<double> taken;
+
+  double seconds() const { return std::ranges::min(taken); }
+};
+
+bool has_gpu(const Plan& plan) {
+  return std::ranges::any_of(
+      groups_of(plan), [](const DeviceGroup* group) { return group->kind != DeviceKind::cpu; });
+}
+
+}  // namespace
+
+double try_out(const TrainJob& job, const Plan& plan, double seconds) {
+  Executor executor(job.graph, plan, job.exec_options(true));
+  initialise_weights(executor, job.recipe.seed);
+  Recipe still = job.recipe;
+  still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
+  TrainGoal goal;
+  goal.last_step = INT64_MAX;
+  Watch watch(seconds);
+  train(executor, still, job.data, nullptr, goal, watch);
+  return watch.step_seconds() / static_cast<double>(job.recipe.accumulate);
+}
+
+std::vector<Observation> rehearse(TrainJob& job, Seconds budget) {
+  Choice& choice = *job.choice;
+  if (has_gpu(job.plan)) return {};
+  const Clock::time_point begin = Clock::now();
+  const double turn =
+      std::max(turn_seconds, static_cast<double>(fewest_steps) * choice.best().step_seconds) +
+      between_turns;
+  const auto seats = static_cast<std::size_t>(
+      std::min(budget.count() / (2 * turn), static_cast<double>(most_finalists)));
+  std::vector<Actor> actors;
+  bool all_known = true;
+  for (const std::size_t i : finalists(choice, seats)) {
+    actors.push_back({i, {}});
+    all_known &= choice.candidates[i].rehearsed > 0;
+  }
+  if (actors.size() < 2 || all_known) return {};
+  std::vector<Observation> seen;
+  for (int round = 0; round < rounds && actors.size() > (round < 2 ? 0u : 1u); ++round) {
+    if (round > 0 && Clock::now() - begin > budget) break;
+    for (Actor& actor : actors) {
+      const Plan& plan = choice.candidates[actor.candidate].plan;
+      actor.taken.push_back(while_near([&] { return try_out(job, plan, turn_seconds); }));
+      seen.push_back({step_signature(job.graph, job.recipe, plan), 1, 1, actor.taken.back()});
+    }
+    const double best = std::ranges::min(actors, {}, &Actor::seconds).seconds();
+    std::erase_if(actors,
+                  [&](const Actor& each) { return each.seconds() > still_in[round] * best; });
+  }
+  return seen;
+}
+
+}  // namespace regatta

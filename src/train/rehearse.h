@@ -1,0 +1,20 @@
+// Trying plans out: a few real steps of each, on weights that are thrown away.
+#pragma once
+
+#include <vector>
+
+#include "train/job.h"
+
+namespace regatta {
+
+// Seconds of a step, or of one of the batches that add up to it, after warm-up. Takes about
+// `seconds`, but four steps at least. No executor may be alive.
+double try_out(const TrainJob& job, const Plan& plan, double seconds);
+
+// The most promising candidates of the job's choice take turns; those that fall behind drop out.
+// What was seen is for the profile: recall() and settle() put the fastest first, and the next run
+// need not try again. Returns nothing where there is nothing to decide, the budget is too small, or
+// a GPU takes part.
+std::vector<Observation> rehearse(TrainJob& job, Seconds budget);
+
+}  // namespace regatta

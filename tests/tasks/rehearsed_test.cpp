@@ -1,0 +1,98 @@
+#include "tasks/rehearsed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/models.h"
+
+namespace regatta {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Candidate candidate(std::string segments, std::size_t chunks, int workers, double predicted,
+                    double rehearsed = 0) {
+  Candidate made;
+  made.granularity = {std::move(segments), chunks, 1, workers};
+  made.step_seconds = predicted;
+  made.rehearsed = rehearsed;
+  made.tasks = 2 * chunks;
+  return made;
+}
+
+Choice choice_of(std::vector<Candidate> candidates) { return {std::move(candidates), 10}; }
+
+TEST(Rehearsed, OfPlansThatDifferInDetailsAloneOneIsTried) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("step", 2, 2, 1.01),
+                                   candidate("block", 2, 2, 1.1), candidate("step", 4, 2, 1.2)});
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 2, 3));
+}
+
+TEST(Rehearsed, WhatIsPredictedFarBehindIsNotTried) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.6)});
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0));
+}
+
+TEST(Rehearsed, OneWorkerHasASeatAmongThem) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1),
+                                   candidate("4", 2, 2, 1.2), candidate("step", 1, 1, 1.8)});
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 3));
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(finalists(choice, 0), IsEmpty());
+}
+
+TEST(Rehearsed, TheFastestOfThoseTriedIsTaken) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.5), candidate("block", 2, 2, 1.1, 1.2),
+                             candidate("4", 2, 2, 1.15)});
+  settle(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "block");
+  EXPECT_EQ(choice.best().expected_seconds(), 1.2);
+  EXPECT_EQ(choice.candidates.back().granularity.segments, "4");
+}
+
+TEST(Rehearsed, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
+  Choice choice =
+      choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.005),
+                 candidate("step", 1, 1, 1.2, 1.2)});
+  settle(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 2u);
+}
+
+TEST(Rehearsed, OneTrialAloneDecidesNothing) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1, 0.5)});
+  settle(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "step");
+}
+
+TEST(Rehearsed, WhatWasTriedIsRecalledForTheSameWorkAndCutOnly) {
+  const Graph graph = fuse(build_model("tiny"));
+  Recipe recipe;
+  recipe.model = "tiny";
+  recipe.batch = 8;
+  PlanOptions options{.workers = 2};
+  options.chunks = {2};
+  Choice choice = choice_of({{}, {}});
+  choice.candidates[0].plan = make_plan(graph, recipe, options);
+  options.chunks = {4};
+  choice.candidates[1].plan = make_plan(graph, recipe, options);
+  const std::vector<Observation> seen{
+      {step_signature(graph, recipe, choice.candidates[1].plan), 1, 1, 0.25}};
+  Profile profile;
+  profile.learn(seen);
+
+  recipe.seed = 99;  // matters to nobody
+  recipe.optimizer.learning_rate = 0.5;
+  choice.candidates[1].plan = make_plan(graph, recipe, options);
+  recall(choice, graph, recipe, profile);
+  EXPECT_EQ(choice.candidates[0].rehearsed, 0);
+  EXPECT_DOUBLE_EQ(choice.candidates[1].rehearsed, 0.25);
+
+  choice.candidates[1].rehearsed = 0;
+  recipe.batch = 16;
+  recall(choice, graph, recipe, profile);
+  EXPECT_EQ(choice.candidates[1].rehearsed, 0);
+}
+
+}  // namespace
+}  // namespace regatta
