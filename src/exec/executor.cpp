@@ -383,7 +383,13 @@ class Executor::Impl {
     };
     task->callback_arg = &run;
     run.starpu = task;
-    if (run.times) run.times->submit = TraceClock::now();
+    if (run.times) {
+      task->prologue_callback_pop_func = [](void* times) {
+        static_cast<TaskTimes*>(times)->taken = TraceClock::now();
+      };
+      task->prologue_callback_pop_arg = run.times;
+      run.times->submit = TraceClock::now();
+    }
     if (const int code = starpu_task_submit(task); code != 0)
       throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
   }
@@ -494,6 +500,7 @@ class Executor::Impl {
     if (run.times) {
       run.times->worker = worker;
       run.times->start = run.times->end = TraceClock::now();
+      run.times->acquire = run.times->start - run.times->taken;
     }
     Submission& submission = *run.submission;
     if (submission.failed) return;

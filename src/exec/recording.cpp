@@ -72,7 +72,9 @@ LaunchesOf::~LaunchesOf() {
 }
 
 Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
-    : recorder_(std::move(recorder)), blueprint_(blueprint) {
+    : recorder_(std::move(recorder)),
+      blueprint_(blueprint),
+      transfers_(starpu_memory_nodes_get_count() > 1) {
   add_workers();
   active = this;
   if (!recorder_->options().operators || worker_of_device_.empty()) return;
@@ -83,7 +85,7 @@ Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint&
 
 Recording::~Recording() {
   active = nullptr;
-  if (profiling_) starpu_profiling_status_set(STARPU_PROFILING_DISABLE);
+  if (on_ && transfers_) starpu_profiling_status_set(STARPU_PROFILING_DISABLE);
 }
 
 void Recording::add_workers() {
@@ -131,10 +133,10 @@ std::int32_t Recording::own_kind(const char* phases) {
 
 bool Recording::begin(Submission& submission, const TaskList& list) {
   const bool wanted = recorder_->wants(submission.input.recorded_as);
-  if (wanted != profiling_) {
-    // StarPU tells how long data took to come; it costs about a microsecond a task.
-    starpu_profiling_status_set(wanted ? STARPU_PROFILING_ENABLE : STARPU_PROFILING_DISABLE);
-    profiling_ = wanted;
+  if (wanted != on_) {
+    if (transfers_)
+      starpu_profiling_status_set(wanted ? STARPU_PROFILING_ENABLE : STARPU_PROFILING_DISABLE);
+    on_ = wanted;
     if (!wanted) take_links();
   }
   if (!wanted) {
@@ -160,10 +162,9 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   ++lists_taken_;
   const TaskList& list = *submission.runs.front().list;
   const std::int32_t kind = first_kind(list);
-  trace::Piece piece;
   const std::int64_t first_id = recorder_->first_id(list.tasks.size());
-  for (const auto& [task, on] : dependencies_.follow(list, submission.number, first_id))
-    piece.dependencies.push_back({task, on});
+  dependencies_.follow(list, submission.number, first_id, edges_);
+  for (const auto& [task, on] : edges_) piece_.dependencies.push_back({task, on});
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const TaskTimes& times = submission.times[t];
     const auto worker = static_cast<std::size_t>(std::max(times.worker, 0));
@@ -179,20 +180,26 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     const double predicted =
         times.predicted_us > 0 ? times.predicted_us : submission.runs[t].predicted_us;
     task.predicted = static_cast<trace::Time>(1000 * predicted);
-    piece.tasks.push_back(task);
-    take_operators(times, task, piece);
+    piece_.tasks.push_back(task);
+    take_operators(times, task);
     if (kernel_log_ && starpu_worker_get_type(static_cast<int>(worker)) == STARPU_CUDA_WORKER)
       kernels_.add(DeviceTask{task.id, mark_of(submission, t),
                               starpu_worker_get_devid(static_cast<int>(worker)), task.start,
                               task.end});
   }
-  take_own(piece, step);
-  if (kernel_log_) take_kernels(piece, false);
-  recorder_->take(std::move(piece));
+  take_own(step);
+  if (kernel_log_) take_kernels(false);
+  hand_over();
 }
 
-void Recording::take_operators(const TaskTimes& times, const trace::Task& task,
-                               trace::Piece& piece) {
+void Recording::hand_over() {
+  recorder_->take(piece_);
+  piece_.tasks.clear();
+  piece_.dependencies.clear();
+  piece_.operators.clear();
+}
+
+void Recording::take_operators(const TaskTimes& times, const trace::Task& task) {
   for (const OperatorTime& each : times.operators) {
     const std::string phase(phase_name(each.phase));
     const std::string work = each.phase == Phase::forward || each.phase == Phase::backward
@@ -201,12 +208,12 @@ void Recording::take_operators(const TaskTimes& times, const trace::Task& task,
     const std::int32_t kind = recorder_->number_of(
         each.node ? trace::OperatorKind{each.node->name, std::string(each.node->op->name), work}
                   : trace::OperatorKind{phase, phase, phase});
-    piece.operators.push_back({task.id, kind, task.worker, recorder_->time(each.start),
-                               std::max(recorder_->time(each.start), recorder_->time(each.end))});
+    piece_.operators.push_back({task.id, kind, task.worker, recorder_->time(each.start),
+                                std::max(recorder_->time(each.start), recorder_->time(each.end))});
   }
 }
 
-void Recording::take_own(trace::Piece& piece, std::int64_t step) {
+void Recording::take_own(std::int64_t step) {
   std::vector<OwnTime> own;
   {
     const std::lock_guard lock(own_mutex_);
@@ -221,7 +228,7 @@ void Recording::take_own(trace::Piece& piece, std::int64_t step) {
     task.start = std::max<trace::Time>(0, recorder_->time(each.start));
     task.end = std::max(task.start, recorder_->time(each.end));
     task.ready = task.start;  // StarPU does not say what it waited for
-    piece.tasks.push_back(task);
+    piece_.tasks.push_back(task);
   }
 }
 
@@ -232,7 +239,7 @@ ClockMatch::Reading Recording::read_clocks() const {
   return {device, recorder_->time(before + (after - before) / 2)};
 }
 
-void Recording::take_kernels(trace::Piece& piece, bool all) {
+void Recording::take_kernels(bool all) {
   kernels_.add(kernel_log_->take(all));
   clocks_.last = read_clocks();
   for (const KernelTimes::Found& each : kernels_.match(clocks_, all)) {
@@ -240,7 +247,7 @@ void Recording::take_kernels(trace::Piece& piece, bool all) {
         trace::OperatorKind{kernel_label(kernels_.name(each.name)), "kernel", "kernel"});
     const auto worker = static_cast<std::size_t>(worker_of_device_.at(each.device));
     const trace::Time start = std::max<trace::Time>(0, each.start);
-    piece.operators.push_back(
+    piece_.operators.push_back(
         {each.task, kind, workers_[worker], start, std::max(start, each.end)});
   }
 }
@@ -257,15 +264,14 @@ void Recording::pass_kernels() {
 }
 
 void Recording::close_kernels() {
-  trace::Piece last;
-  take_kernels(last, true);
-  recorder_->take(std::move(last));
+  take_kernels(true);
+  hand_over();
   kernel_log_.reset();  // a run is faster without it
 }
 
 void Recording::close() {
   if (kernel_log_) close_kernels();
-  if (profiling_) take_links();
+  if (on_) take_links();
 }
 
 // StarPU counts from when it is told to profile, and goes on when it no longer is.
@@ -291,7 +297,7 @@ void Recording::note_own(const OwnTime& time) {
 
 Recording::OwnTask::~OwnTask() {
   Recording* recording = active;
-  if (!recording || !recording->profiling_) return;
+  if (!recording || !recording->on_) return;
   recording->note_own({phases_, starpu_worker_get_id(), start_, TraceClock::now()});
 }
 
@@ -312,7 +318,7 @@ void Recording::own_device_task_ends(const char* phases) {
   OwnTime time{phases, worker, handed.front(), {}};
   handed.pop_front();
   device_task_ended(worker, time.start, time.end);
-  if (recording->profiling_) recording->note_own(time);
+  if (recording->on_) recording->note_own(time);
 }
 
 }  // namespace regatta

@@ -2,8 +2,10 @@
 // place of the task's own, so nothing is locked; finished lists are handed to the recorder.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,6 +35,7 @@ enum class Depth { task, operators, large_operators };
 
 struct TaskTimes {
   TraceClock::time_point submit, start, end;
+  TraceClock::time_point taken;  // by a worker, which then gets the task's data
   std::chrono::nanoseconds acquire{0};
   std::chrono::nanoseconds cpu{0};  // of the thread, if operators are timed
   int worker = -1;                  // StarPU's number
@@ -130,11 +133,12 @@ class Recording {
   void add_workers();
   std::int32_t first_kind(const TaskList& list);
   std::int32_t own_kind(const char* phases);
-  void take_operators(const TaskTimes& times, const trace::Task& task, trace::Piece& piece);
-  void take_own(trace::Piece& piece, std::int64_t step);
+  void take_operators(const TaskTimes& times, const trace::Task& task);
+  void take_own(std::int64_t step);
   void note_own(const OwnTime& time);
   ClockMatch::Reading read_clocks() const;
-  void take_kernels(trace::Piece& piece, bool all);
+  void take_kernels(bool all);
+  void hand_over();
   void take_links();
   void pass_kernels();
   void close_kernels();
@@ -148,7 +152,10 @@ class Recording {
   std::vector<std::deque<TraceClock::time_point>> handed_;
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
-  bool profiling_ = false;
+  // StarPU knows how long transfers take, and tells at more than a microsecond a task: each time a
+  // worker asks for one it reads the clock. Where there is one memory, nobody asks it.
+  const bool transfers_;
+  std::atomic<bool> on_ = false;                 // what begins now is recorded; workers ask
   std::unique_ptr<cuda::KernelLog> kernel_log_;  // of operators on GPUs, if CUPTI is there
   KernelTimes kernels_;
   ClockMatch clocks_;
@@ -157,6 +164,9 @@ class Recording {
   std::string remark_;
   std::mutex own_mutex_;
   std::vector<OwnTime> own_;
+  // Used again and again.
+  trace::Piece piece_;
+  std::vector<Dependencies::Edge> edges_;
 };
 
 }  // namespace regatta

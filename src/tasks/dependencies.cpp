@@ -19,17 +19,23 @@ const std::vector<std::size_t>& Dependencies::places_of(const TaskList& list) {
 
 std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::size_t step,
                                                      std::int64_t first_id) {
-  const std::vector<std::size_t>& first_copy = places_of(list);
   std::vector<Edge> edges;
-  std::vector<std::int64_t> on;
+  follow(list, step, first_id, edges);
+  return edges;
+}
+
+void Dependencies::follow(const TaskList& list, std::size_t step, std::int64_t first_id,
+                          std::vector<Edge>& edges) {
+  edges.clear();
+  const std::vector<std::size_t>& first_copy = places_of(list);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const std::int64_t id = first_id + static_cast<std::int64_t>(t);
-    on.clear();
+    on_.clear();
     for (const Access& access : list.tasks[t].accesses) {
       const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
       Place& place = places_[first_copy[access.buffer] + step % copies];
       const auto wait_for = [&](const std::vector<std::int64_t>& tasks) {
-        on.insert(on.end(), tasks.begin(), tasks.end());
+        on_.insert(on_.end(), tasks.begin(), tasks.end());
       };
       switch (access.mode) {
         case Mode::read:
@@ -40,7 +46,7 @@ std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::
         case Mode::write:
         case Mode::read_write:
           wait_for(place.readers.empty() ? place.writers : place.readers);
-          place.writers = {id};
+          place.writers.assign(1, id);
           place.readers.clear();
           place.reducing = false;
           break;
@@ -57,12 +63,11 @@ std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::
           break;
       }
     }
-    std::ranges::sort(on);
-    const auto twice = std::ranges::unique(on);
-    on.erase(twice.begin(), twice.end());
-    for (const std::int64_t each : on) edges.emplace_back(id, each);
+    std::ranges::sort(on_);
+    const auto twice = std::ranges::unique(on_);
+    on_.erase(twice.begin(), twice.end());
+    for (const std::int64_t each : on_) edges.emplace_back(id, each);
   }
-  return edges;
 }
 
 }  // namespace regatta

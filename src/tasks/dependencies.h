@@ -18,6 +18,9 @@ class Dependencies {
   // Lists come in the order of their submission; `step` chooses among a buffer's copies. The
   // list's tasks get the numbers `first_id`, first_id + 1, ... Edges come by task; each once.
   std::vector<Edge> follow(const TaskList& list, std::size_t step, std::int64_t first_id);
+  // The same into `edges`, for whoever follows many lists: its memory is used again.
+  void follow(const TaskList& list, std::size_t step, std::int64_t first_id,
+              std::vector<Edge>& edges);
 
  private:
   struct Place {                                 // a copy of a buffer
@@ -30,6 +33,7 @@ class Dependencies {
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> numbers_;
   std::map<const TaskList*, std::vector<std::size_t>> known_;  // by buffer: its first copy
   std::vector<Place> places_;
+  std::vector<std::int64_t> on_;  // of the task that is looked at
 };
 
 }  // namespace regatta

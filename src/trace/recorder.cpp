@@ -6,25 +6,26 @@
 namespace regatta::trace {
 namespace {
 
-// So many rows are kept before they are written: a window of some steps never disturbs the run, and
-// a long run is written in large pieces.
-constexpr std::size_t rows_kept = 100'000;
+// Of rows that are handed to the writing thread at once.
+constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 // What a task may depend on lies no further back.
 constexpr std::size_t ends_kept = 1'000'000;
+
+template <class Row>
+void append(std::vector<Row>& to, const std::vector<Row>& rows) {
+  to.insert(to.end(), rows.begin(), rows.end());
+}
+template <class Row>
+std::size_t bytes_of(const std::vector<Row>& rows) {
+  return rows.size() * sizeof(Row);
+}
 
 }  // namespace
 
 Recorder::Recorder(RecorderOptions options)
     : options_(std::move(options)), writer_(options_.file), thread_([this] { work(); }) {}
 
-Recorder::~Recorder() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+Recorder::~Recorder() { stop_thread(); }
 
 bool Recorder::wants(std::int64_t step) {
   if (step > 0) latest_step_ = step;
@@ -34,26 +35,20 @@ bool Recorder::wants(std::int64_t step) {
 }
 
 void Recorder::metadata(const std::string& key, const std::string& value) {
-  const std::lock_guard lock(mutex_);
-  writer_.metadata(key, value);
+  gathered_.metadata.emplace_back(key, value);
 }
 std::int32_t Recorder::add(const Worker& worker) {
-  const std::lock_guard lock(mutex_);
-  writer_.add(worker);
+  gathered_.workers.push_back(worker);
   return workers_++;
 }
 std::int32_t Recorder::add(const TaskKind& kind) {
-  const std::lock_guard lock(mutex_);
-  writer_.add(kind);
+  gathered_.kinds.push_back(kind);
   return kinds_++;
 }
 std::int32_t Recorder::number_of(const OperatorKind& kind) {
   const auto [found, fresh] = operator_kinds_.try_emplace(
       {kind.name, kind.op, kind.work}, static_cast<std::int32_t>(operator_kinds_.size()));
-  if (fresh) {
-    const std::lock_guard lock(mutex_);
-    writer_.add(kind);
-  }
+  if (fresh) gathered_.operator_kinds.push_back(kind);
   return found->second;
 }
 
@@ -61,56 +56,81 @@ std::int64_t Recorder::first_id(std::size_t tasks) {
   return std::exchange(next_id_, next_id_ + static_cast<std::int64_t>(tasks));
 }
 
-void Recorder::take(Piece piece) {
-  gathered_.rows += piece.tasks.size() + piece.dependencies.size() + piece.operators.size();
-  gathered_.pieces.push_back(std::move(piece));
+void Recorder::take(const Piece& piece) {
+  append(gathered_.pieces.tasks, piece.tasks);
+  append(gathered_.pieces.dependencies, piece.dependencies);
+  append(gathered_.pieces.operators, piece.operators);
   hand_over_if_large();
 }
 void Recorder::take(const Mark& mark) {
-  ++gathered_.rows;
   gathered_.marks.push_back(mark);
   hand_over_if_large();
 }
 void Recorder::take(const Counter& counter) {
-  ++gathered_.rows;
   gathered_.counters.push_back(counter);
   hand_over_if_large();
 }
 void Recorder::take(const Link& link) { links_.push_back(link); }
 
+std::size_t Recorder::Batch::bytes() const {
+  return bytes_of(pieces.tasks) + bytes_of(pieces.dependencies) + bytes_of(pieces.operators) +
+         bytes_of(marks) + bytes_of(counters);
+}
+
 void Recorder::hand_over_if_large() {
-  if (gathered_.rows < rows_kept) return;
+  const std::size_t bytes = gathered_.bytes();
+  if (bytes < batch_bytes) return;
   std::unique_lock lock(mutex_);
   // A disk that cannot keep up slows the run down; memory stays bounded.
-  changed_.wait(lock, [&] { return handed_.rows == 0 || error_; });
+  changed_.wait(lock, [&] { return bytes_waiting_ < options_.most_kept || error_; });
   if (error_) std::rethrow_exception(error_);
-  handed_ = std::exchange(gathered_, {});
-  changed_.notify_all();
+  waiting_.push_back(std::exchange(gathered_, {}));
+  bytes_waiting_ += bytes;
+  // Before it is needed, so that the run need not wait.
+  memory_short_ = memory_short_ || bytes_waiting_ > options_.most_kept / 2;
+  if (memory_short_) changed_.notify_all();
 }
 
 void Recorder::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return closing_ || handed_.rows > 0; });
-    if (handed_.rows == 0) return;
+    changed_.wait(lock, [&] { return closing_ || (memory_short_ && !waiting_.empty()); });
+    if (closing_) return;
+    Batch batch = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    std::exception_ptr error;
     try {
-      write(handed_);
+      write(batch);
     } catch (...) {
-      error_ = std::current_exception();
+      error = std::current_exception();
     }
-    handed_ = {};
+    lock.lock();
+    bytes_waiting_ -= batch.bytes();
+    error_ = error;
     changed_.notify_all();
-    if (error_) return;
+    if (error) return;
   }
 }
 
-void Recorder::write(Batch& batch) {
-  for (Piece& piece : batch.pieces) {
-    fill_ready(piece);
-    writer_.add(std::span<const Dependency>(piece.dependencies));
-    writer_.add(std::span<const Operator>(piece.operators));
-    writer_.add(std::span<const Task>(piece.tasks));
+void Recorder::stop_thread() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
   }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Recorder::write(Batch& batch) {
+  for (const auto& [key, value] : batch.metadata) writer_.metadata(key, value);
+  for (const Worker& worker : batch.workers) writer_.add(worker);
+  for (const TaskKind& kind : batch.kinds) writer_.add(kind);
+  for (const OperatorKind& kind : batch.operator_kinds) writer_.add(kind);
+  fill_ready(batch.pieces);
+  writer_.add(std::span<const Dependency>(batch.pieces.dependencies));
+  writer_.add(std::span<const Operator>(batch.pieces.operators));
+  writer_.add(std::span<const Task>(batch.pieces.tasks));
   for (const Mark& mark : batch.marks) writer_.add(mark);
   for (const Counter& counter : batch.counters) writer_.add(counter);
 }
@@ -134,14 +154,9 @@ void Recorder::fill_ready(Piece& piece) {
 }
 
 void Recorder::finish() {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return handed_.rows == 0 || error_; });
-    closing_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  stop_thread();
   if (error_) std::rethrow_exception(error_);
+  for (; !waiting_.empty(); waiting_.pop_front()) write(waiting_.front());
   write(gathered_);
   for (const Link& link : links_) writer_.add(link);
   const std::int64_t last = std::min(options_.last_step, latest_step_);

@@ -1,5 +1,5 @@
-// A run's own record as it happens: taken in at little cost, written by a thread of its own, so
-// that a long run is never held in memory.
+// A run's own record as it happens: taken in at little cost and written after the run. What would
+// take too much memory is written meanwhile, by a thread of its own.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,11 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "trace/store.h"
 #include "trace/trace.h"
@@ -27,6 +30,9 @@ struct RecorderOptions {
   // the last step ends.
   int steps_in_flight = 1;
   bool operators = false;
+  // What is written while the run goes on takes time from it, so rows are kept until they take half
+  // of this; and the run waits rather than that they take more. By default about a million tasks.
+  std::size_t most_kept = std::size_t{128} << 20;
 };
 
 // Everything that one submitted list did.
@@ -57,7 +63,7 @@ class Recorder {
   std::int32_t number_of(const OperatorKind& kind);
   std::int64_t first_id(std::size_t tasks);  // for so many tasks
 
-  void take(Piece piece);
+  void take(const Piece& piece);
   void take(const Mark& mark);
   void take(const Link& link);
   void take(const Counter& counter);
@@ -66,21 +72,28 @@ class Recorder {
   void finish();
 
  private:
+  // Rows on their way to the store.
   struct Batch {
-    std::vector<Piece> pieces;
+    std::vector<std::pair<std::string, std::string>> metadata;
+    std::vector<Worker> workers;
+    std::vector<TaskKind> kinds;
+    std::vector<OperatorKind> operator_kinds;
+    Piece pieces;  // one behind the other
     std::vector<Mark> marks;
     std::vector<Counter> counters;
-    std::size_t rows = 0;
+
+    std::size_t bytes() const;
   };
 
   void work();
+  void stop_thread();
   void write(Batch& batch);
   void hand_over_if_large();
   void fill_ready(Piece& piece);
 
   RecorderOptions options_;
   Clock::time_point begin_ = Clock::now();
-  StoreWriter writer_;  // of the thread that records until there is another, then of that one
+  StoreWriter writer_;  // of the writing thread, and after it of the one that finishes
   std::int64_t next_id_ = 0, latest_step_ = 0;
   std::int32_t workers_ = 0, kinds_ = 0;
   std::map<std::tuple<std::string, std::string, std::string>, std::int32_t> operator_kinds_;
@@ -93,7 +106,9 @@ class Recorder {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Batch handed_;  // to the writing thread; nothing in it: it may have more
+  std::deque<Batch> waiting_;  // to be written
+  std::size_t bytes_waiting_ = 0;
+  bool memory_short_ = false;  // so the thread writes
   bool closing_ = false;
   std::exception_ptr error_;
   std::thread thread_;

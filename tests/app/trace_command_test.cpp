@@ -62,6 +62,8 @@ TEST_F(TracedRun, EveryTaskOfTheWindowIsThereAndSound) {
     EXPECT_LE(task.ready, task.start);
     EXPECT_LE(task.start, task.end);
     EXPECT_GT(task.predicted, 0);
+    EXPECT_GT(task.acquire, 0);
+    EXPECT_GE(task.start - task.acquire, task.submit);
     const trace::TaskKind& kind = record.kind_of(task);
     EXPECT_EQ(kind.job, "train");
     EXPECT_FALSE(kind.phases.empty());

@@ -33,6 +33,11 @@ void introduce(Recorder& recorder) {
   EXPECT_EQ(recorder.add(TaskKind{.job = "train", .phases = "forward", .group = "cpu"}), 0);
 }
 
+// Of the store that is being written.
+std::uintmax_t bytes_so_far(const std::filesystem::path& file) {
+  return std::filesystem::file_size(file.string() + ".part");
+}
+
 TEST(Recorder, WantsTheWindowAndWhatMayRunInsideIt) {
   const TemporaryFolder folder;
   Recorder recorder(
@@ -66,17 +71,19 @@ TEST(Recorder, ReadyIsWhenTheLastDependencyEnded) {
   EXPECT_EQ(record.metadata.at(last_step_key), "1");
 }
 
-// Memory is bounded: pieces go to the file while others come.
-TEST(Recorder, AMillionRowsReachTheStoreWhole) {
+// Memory is bounded: rows go to the file while others come.
+TEST(Recorder, RowsThatMemoryIsTooSmallForReachTheStoreWhole) {
   const TemporaryFolder folder;
   const auto file = folder.path() / store_name;
-  Recorder recorder({.file = file});
+  Recorder recorder({.file = file, .most_kept = std::size_t{4} << 20});
   introduce(recorder);
   constexpr int steps = 600, tasks = 400;
   for (int step = 1; step <= steps; ++step) {
     EXPECT_TRUE(recorder.wants(step));
     recorder.take(piece_of(recorder, step, tasks, 5000 * step));
   }
+  // SQLite keeps a few megabytes, the rest is there.
+  EXPECT_GT(bytes_so_far(file), 1'000'000u);
   EXPECT_EQ(recorder.number_of({"conv1", "conv", "forward"}), 0);
   EXPECT_EQ(recorder.number_of({"conv2", "conv", "forward"}), 1);
   EXPECT_EQ(recorder.number_of({"conv1", "conv", "forward"}), 0);
@@ -86,6 +93,18 @@ TEST(Recorder, AMillionRowsReachTheStoreWhole) {
             std::to_string(steps * tasks - 1));
   EXPECT_EQ(query(file, "SELECT count(*) FROM operator_kinds")[1][0], "2");
   EXPECT_EQ(query(file, "SELECT count(*) FROM tasks WHERE ready_ns > start_ns")[1][0], "0");
+}
+
+TEST(Recorder, NothingIsWrittenBeforeTheEndWhileThereIsMemory) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / store_name;
+  Recorder recorder({.file = file});
+  introduce(recorder);
+  const auto bytes_before = bytes_so_far(file);
+  for (int step = 1; step <= 200; ++step) recorder.take(piece_of(recorder, step, 400, 5000 * step));
+  EXPECT_EQ(bytes_so_far(file), bytes_before);
+  recorder.finish();
+  EXPECT_EQ(query(file, "SELECT count(*) FROM tasks")[1][0], "80000");
 }
 
 TEST(Recorder, WithoutFinishNothingStays) {
