@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "exec/cuda_runner.h"
+#include "tasks/footprint.h"
 
 namespace regatta {
 
@@ -54,43 +55,15 @@ void Buffers::set_reduction(starpu_codelet* add, starpu_codelet* zero) {
   zero_ = zero;
 }
 
-int Buffers::home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const {
-  const auto node_of = [&](GroupId group) { return memory_nodes_[group.value]; };
-  const auto of_chunk = [&](std::uint32_t chunk) {
-    return node_of(blueprint_.chunks[chunk].group);
-  };
-  switch (kind) {
-    case BufferKind::samples:
-      return STARPU_MAIN_RAM;  // loaded there
-    case BufferKind::border:
-    case BufferKind::border_gradient:
-      return of_chunk(first);
-    case BufferKind::arena:
-    case BufferKind::partials:
-      return of_chunk(second);
-    case BufferKind::gradient:
-      return node_of(blueprint_.group_of_slot(second));
-    case BufferKind::packed:
-      return memory_nodes_[second];
-    case BufferKind::statistics:
-    case BufferKind::state:
-    case BufferKind::parameters:
-    case BufferKind::moment:
-    case BufferKind::average:
-    case BufferKind::squares:
-    case BufferKind::clip:
-      return node_of(blueprint_.owner);
-  }
-  throw Error("unknown buffer kind");
-}
-
 const RegisteredBuffer& Buffers::get(BufferKind kind, std::uint32_t first, std::uint32_t second,
                                      std::size_t bytes, std::size_t copy) {
   auto& copies = buffers_[{kind, first, second}];
   if (copies.size() <= copy) copies.resize(copy + 1);
   if (!copies[copy]) {
-    const bool pinned = pinned_ && kind == BufferKind::samples;
-    copies[copy] = std::make_unique<RegisteredBuffer>(bytes, home_of(kind, first, second), pinned);
+    const bool loaded = kind == BufferKind::samples;
+    const int node =
+        loaded ? STARPU_MAIN_RAM : memory_nodes_[home_of(blueprint_, kind, first, second).value];
+    copies[copy] = std::make_unique<RegisteredBuffer>(bytes, node, pinned_ && loaded);
     if (kind == BufferKind::gradient && add_)
       starpu_data_set_reduction_methods(copies[copy]->handle(), add_, zero_);
   }

@@ -62,8 +62,6 @@ class Buffers {
   void set_reduction(starpu_codelet* add, starpu_codelet* zero);
 
  private:
-  int home_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const;
-
   const Blueprint& blueprint_;
   std::vector<int> memory_nodes_;
   bool pinned_;

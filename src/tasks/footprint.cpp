@@ -6,22 +6,21 @@
 #include <tuple>
 
 namespace regatta {
-namespace {
 
-// The group in whose memory a buffer lies; the executor places them alike.
-GroupId home_of(const Blueprint& blueprint, const Buffer& buffer) {
-  switch (buffer.kind) {
+GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first,
+                std::uint32_t second) {
+  switch (kind) {
     case BufferKind::samples:
     case BufferKind::border:
     case BufferKind::border_gradient:
-      return blueprint.chunks[buffer.first].group;
+      return blueprint.chunks[first].group;
     case BufferKind::arena:
     case BufferKind::partials:
-      return blueprint.chunks[buffer.second].group;
+      return blueprint.chunks[second].group;
     case BufferKind::gradient:
-      return blueprint.group_of_slot(buffer.second);
+      return blueprint.group_of_slot(second);
     case BufferKind::packed:
-      return GroupId{buffer.second};
+      return GroupId{second};
     case BufferKind::statistics:
     case BufferKind::state:
     case BufferKind::parameters:
@@ -33,8 +32,6 @@ GroupId home_of(const Blueprint& blueprint, const Buffer& buffer) {
   }
   return blueprint.owner;
 }
-
-}  // namespace
 
 std::string_view buffer_kind_name(BufferKind kind) {
   switch (kind) {
@@ -76,7 +73,7 @@ std::vector<Footprint> footprints(const Blueprint& blueprint,
       std::size_t& known = largest[{buffer.kind, buffer.first, buffer.second}];
       const std::size_t bytes = buffer.bytes * static_cast<std::size_t>(buffer.copies);
       if (bytes <= known) continue;
-      const GroupId group = home_of(blueprint, buffer);
+      const GroupId group = home_of(blueprint, buffer.kind, buffer.first, buffer.second);
       const bool gpu = blueprint.group(group).kind == DeviceKind::cuda;
       const bool samples = buffer.kind == BufferKind::samples;
       sums[{group, gpu && samples, buffer.kind}] += bytes - known;

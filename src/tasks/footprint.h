@@ -1,12 +1,19 @@
-// How many bytes of buffers a plan needs in each group's memory, known before anything is made.
+// In which group's memory a plan's buffers lie, and how many bytes of it they need: known before
+// anything is made.
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "tasks/task_list.h"
 
 namespace regatta {
+
+// The group in whose memory a buffer lies: where it is used most. Samples are loaded in the node's
+// memory, and copied to their group if that has another.
+GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first,
+                std::uint32_t second);
 
 // Buffers of one kind in one memory.
 struct Footprint {
