@@ -4,43 +4,29 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <deque>
 #include <map>
 
 #include "backends/cpu/optimizer.h"
 #include "base/error.h"
 #include "exec/buffers.h"
+#include "exec/codelets.h"
 #include "exec/cpu_device.h"
 #include "exec/cuda_runner.h"
 #include "exec/frame.h"
 #include "exec/interpreter.h"
 #include "exec/observe.h"
-#include "exec/perf_models.h"
+#include "exec/prepared_list.h"
 #include "exec/redux.h"
 #include "exec/runtime.h"
 #include "exec/submission.h"
+#include "exec/submit_task.h"
+#include "exec/worker_ids.h"
 #include "exec/worker_times.h"
 #include "platform/machine.h"
-#include "tasks/costs.h"
-#include "tasks/placement.h"
 
 namespace regatta {
 namespace {
-
-starpu_data_access_mode starpu_mode(Mode mode) {
-  switch (mode) {
-    case Mode::read:
-      return STARPU_R;
-    case Mode::write:
-      return STARPU_W;
-    case Mode::read_write:
-      return STARPU_RW;
-    case Mode::reduce:
-      return STARPU_REDUX;
-  }
-  throw Error("unknown access mode");
-}
 
 RuntimeOptions runtime_options(const Plan& plan) {
   RuntimeOptions options{
@@ -67,13 +53,19 @@ class Executor::Impl {
   Impl(const Graph& graph, const Plan& plan, ExecOptions options)
       : blueprint(make_blueprint(graph, plan, options.numbers, options.training)),
         options_(std::move(options)),
-        models_(plan.perf_model, graph.name()),
+        codelets_(plan.perf_model, graph.name()),
         runtime_(runtime_options(plan)),
+        ids_(plan),
+        turns_done_(ids_.workers.size()),
+        backend_(make_backend()),
         workers_(STARPU_NMAXWORKERS),
         places_(blueprint.chunks.size()),
-        buffers_(blueprint, find_devices()) {
+        buffers_(blueprint, ids_.memory_nodes) {
     for (std::atomic<int>& place : places_) place = -1;
-    describe_codelets();
+    const std::vector<double> slowness = slowness_of(plan);
+    for (std::size_t w = 0; w < slowness.size(); ++w)
+      workers_[static_cast<std::size_t>(ids_.workers[w])].slowness = slowness[w];
+    codelets_.describe(&guarded<&Impl::run_on_cpu>, &guarded<&Impl::run_on_gpu>);
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(redux_.add(), redux_.zero());
     // An order that cannot be followed is to be told before anything waits for it.
     if (options_.training && plan.placement == Placement::fixed) prepared(Job::train);
@@ -83,7 +75,7 @@ class Executor::Impl {
   ~Impl() { starpu_task_wait_for_all(); }
 
   std::shared_ptr<Submission> submit(Job job, StepInput input, bool looks = false) {
-    Prepared& prepared = this->prepared(job);
+    PreparedList& prepared = this->prepared(job);
     const TaskList& list = prepared.list;
     auto submission = std::make_shared<Submission>();
     submission->job = job;
@@ -108,7 +100,7 @@ class Executor::Impl {
     if (recording_) recording_->begin(*submission, list);
     const bool timed = !submission->times.empty();
     if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
-    const HandleList& handles = handles_of(prepared, step);
+    const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
     for (std::size_t t = 0; t < list.tasks.size(); ++t) {
       const Task& task = list.tasks[t];
       TaskRun& run = submission->runs.emplace_back(
@@ -117,8 +109,10 @@ class Executor::Impl {
                    static_cast<std::int64_t>(t)};
       run.place = place_of(task);
       if (timed) run.times = &submission->times[t];
-      submit_task(run, std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()),
-                  prepared.fixed[t]);
+      const bool on_gpu = !task.on_host && ids_.gpu[task.group.value] >= 0;
+      submit_task(run, codelets_.of(task, on_gpu),
+                  std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()),
+                  bound_to(task, prepared.fixed[t]), &ended);
     }
     for (std::size_t w = 0; w < prepared.turns.size(); ++w) turns_done_[w] += prepared.turns[w];
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
@@ -207,62 +201,11 @@ class Executor::Impl {
   }
 
  private:
-  using HandleList = std::vector<starpu_data_handle_t>;
-  // What all submissions of a list have in common, looked up once: submitting must be cheap.
-  struct Prepared {
-    TaskList list;
-    std::vector<double> predicted;          // by task: microseconds
-    std::vector<double> ranks;              // by task: how urgent it is
-    std::vector<FixedPlace> fixed;          // by task: what the plan fixes of it
-    std::vector<std::uint32_t> turns;       // by worker of the plan: tasks that it runs in order
-    std::vector<std::size_t> first_handle;  // by task: in the lists below
-    std::vector<HandleList> handles;        // by place in the rings; empty: not yet looked up
-  };
-
   // Made when it is first asked for: most runs have no use for some.
-  Prepared& prepared(Job job) {
-    const auto [found, fresh] = lists_.try_emplace(job);
-    Prepared& made = found->second;
-    if (!fresh) return made;
-    if (trains(job) && !options_.training) throw Error("internal: made to evaluate, not to train");
-    made.list = lower(blueprint, job);
-    if (const auto broken = faults(made.list); !broken.empty())
-      throw Error("internal: the task list is broken: " + broken.front());
-    fix_places(made);
-    made.predicted = predict(made.list);
-    made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
-    std::size_t handles = 0;
-    for (const Task& task : made.list.tasks) {
-      made.first_handle.push_back(handles);
-      handles += task.accesses.size();
-    }
-    made.handles.resize(static_cast<std::size_t>(blueprint.plan.steps_in_flight));
-    return made;
-  }
-
-  void fix_places(Prepared& made) const {
-    const Plan& plan = blueprint.plan;
-    if (plan.placement == Placement::fixed && trains(made.list.job) && made.list.job != Job::train)
-      throw InputError("--placement static is for steps of one batch: drop --accumulate");
-    require_order(blueprint, made.list);
-    made.fixed = fixed_places(blueprint, made.list);
-    made.turns.assign(worker_ids_.size(), 0);
-    for (const FixedPlace& place : made.fixed)
-      if (place.turn > 0) ++made.turns[static_cast<std::size_t>(place.worker)];
-  }
-
-  const HandleList& handles_of(Prepared& prepared, std::size_t step) {
-    HandleList& handles = prepared.handles[step % prepared.handles.size()];
-    if (!handles.empty()) return handles;
-    for (const Task& task : prepared.list.tasks)
-      for (const Access& access : task.accesses) {
-        const Buffer& what = prepared.list.buffers[access.buffer];
-        handles.push_back(buffers_
-                              .get(what.kind, what.first, what.second, what.bytes,
-                                   step % static_cast<std::size_t>(what.copies))
-                              .handle());
-      }
-    return handles;
+  PreparedList& prepared(Job job) {
+    const auto found = lists_.find(job);
+    if (found != lists_.end()) return found->second;
+    return lists_.emplace(job, prepare(blueprint, job, options_)).first->second;
   }
 
   // Where it is noted who ran a chunk's latest task.
@@ -289,109 +232,23 @@ class Executor::Impl {
     double slowness = 1;
   };
 
-  // Finds each group's workers and memory, and makes the CPU backend.
-  std::vector<int> find_devices() {
-    std::vector<int> memory_nodes;
-    int next_gpu = 0;
-    const auto groups = groups_of(blueprint.plan);
+  std::unique_ptr<cpu::Backend> make_backend() const {
     Layout layout = cpu::preferred_layout();
-    for (std::uint32_t g = 0; g < groups.size(); ++g) {
-      if (groups[g]->kind == DeviceKind::cpu) {
-        layout = groups[g]->layout;
-        gpu_worker_.push_back(-1);
-        memory_nodes.push_back(STARPU_MAIN_RAM);
-      } else {
-        gpu_worker_.push_back(starpu_worker_get_by_type(STARPU_CUDA_WORKER, next_gpu++));
-        if (gpu_worker_.back() < 0) throw InputError("StarPU found fewer GPUs than the plan names");
-        memory_nodes.push_back(
-            static_cast<int>(starpu_worker_get_memory_node(unsigned(gpu_worker_.back()))));
-      }
-    }
-    find_workers();
+    for (const DeviceGroup* group : groups_of(blueprint.plan))
+      if (group->kind == DeviceKind::cpu) layout = group->layout;
     // Sized for the largest chunk, so that other sizes follow its choice of formats.
-    backend_ = std::make_unique<cpu::Backend>(
+    return std::make_unique<cpu::Backend>(
         blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
         options_.numbers.samples, options_.normalisation);
-    return memory_nodes;
   }
 
-  // StarPU's numbers of the plan's workers, and how slow each is to be.
-  void find_workers() {
-    const std::vector<double> slowness = slowness_of(blueprint.plan);
-    for (const PlanWorker& worker : workers_of(blueprint.plan)) {
-      const auto type = worker.kind == DeviceKind::cpu ? STARPU_CPU_WORKER : STARPU_CUDA_WORKER;
-      const int id = starpu_worker_get_by_type(type, worker.number);
-      if (id < 0) throw InputError("StarPU found fewer workers than the plan names");
-      workers_[static_cast<std::size_t>(id)].slowness = slowness[worker_ids_.size()];
-      worker_ids_.push_back(id);
-    }
-    turns_done_.assign(worker_ids_.size(), 0);
-  }
-
-  // Once for all steps, since schedulers ask while tasks fly. Microseconds by task.
-  std::vector<double> predict(const TaskList& list) {
-    const ProfileCosts costs(blueprint, options_.profile, options_.data,
-                             list.job == Job::evaluate ? Pass::evaluate : Pass::train);
-    std::vector<double> predicted;
-    for (const Task& task : list.tasks) {
-      const DeviceGroup& group = blueprint.group(task.group);
-      const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
-      predicted.push_back(1e6 * costs.of(task, busy).seconds);
-    }
-    return predicted;
-  }
-
-  void submit_task(TaskRun& run, std::span<const starpu_data_handle_t> handles,
-                   const FixedPlace& place) {
-    starpu_task* task = starpu_task_create();
-    const std::vector<Access>& accesses = run.task->accesses;
-    const int gpu = run.task->on_host ? -1 : gpu_worker_[run.task->group.value];
-    task->cl = codelet_of(*run.task, gpu >= 0);
-    if (gpu >= 0) {
-      task->execute_on_a_specific_worker = 1;
-      task->workerid = static_cast<unsigned>(gpu);
-    }
-    if (place.worker >= 0) {
-      const auto worker = static_cast<std::size_t>(place.worker);
-      task->execute_on_a_specific_worker = 1;
-      task->workerid = static_cast<unsigned>(worker_ids_[worker]);
-      // Counted over all steps, from 1, without gaps: StarPU holds back what comes too early.
-      if (place.turn > 0) task->workerorder = turns_done_[worker] + place.turn;
-    }
-    task->cl_arg = &run;
-    task->cl_arg_size = sizeof run;
-    task->nbuffers = static_cast<int>(accesses.size());
-    if (accesses.size() > STARPU_NMAXBUFS) {
-      // StarPU frees both with the task.
-      task->dyn_handles = static_cast<starpu_data_handle_t*>(
-          std::malloc(accesses.size() * sizeof(starpu_data_handle_t)));
-      task->dyn_modes = static_cast<starpu_data_access_mode*>(
-          std::malloc(accesses.size() * sizeof(starpu_data_access_mode)));
-    }
-    for (std::size_t i = 0; i < accesses.size(); ++i) {
-      STARPU_TASK_SET_HANDLE(task, handles[i], static_cast<unsigned>(i));
-      STARPU_TASK_SET_MODE(task, starpu_mode(accesses[i].mode), static_cast<unsigned>(i));
-    }
-    task->priority = run.task->priority;
-    task->sched_data = &run;
-    task->name = phase_name(run.task->actions.front().phase).data();
-    task->callback_func = [](void* argument) {
-      const auto& finished = *static_cast<TaskRun*>(argument);
-      if (finished.times) note_end(finished);
-      if (finished.starpu->cl->where == STARPU_CUDA) finished.executor->look_at_gradient(finished);
-      finished.submission->task_finished();
-    };
-    task->callback_arg = &run;
-    run.starpu = task;
-    if (run.times) {
-      task->prologue_callback_pop_func = [](void* times) {
-        static_cast<TaskTimes*>(times)->taken = TraceClock::now();
-      };
-      task->prologue_callback_pop_arg = run.times;
-      run.times->submit = TraceClock::now();
-    }
-    if (const int code = starpu_task_submit(task); code != 0)
-      throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
+  BoundTo bound_to(const Task& task, const FixedPlace& place) const {
+    BoundTo bound{.worker = task.on_host ? -1 : ids_.gpu[task.group.value]};
+    if (place.worker < 0) return bound;
+    const auto worker = static_cast<std::size_t>(place.worker);
+    bound.worker = ids_.workers[worker];
+    if (place.turn > 0) bound.turn = turns_done_[worker] + place.turn;
+    return bound;
   }
 
   UpdateNumbers numbers_of(const StepInput& input) const {
@@ -417,22 +274,17 @@ class Executor::Impl {
   void look_at_gradient(const TaskRun& run) {
     const auto updates = [](const Action& action) { return action.phase == Phase::update; };
     if (!std::ranges::any_of(run.task->actions, updates)) return;
-    const auto gpu = static_cast<std::size_t>(gpu_worker_[run.task->group.value]);
+    const auto gpu = static_cast<std::size_t>(ids_.gpu[run.task->group.value]);
     if (!workers_[gpu].cuda || !workers_[gpu].cuda->saw_not_finite()) return;
     halted_ = true;
     run.submission->fail(std::make_exception_ptr(NotFinite("the gradient is no longer a number")));
   }
 
-  static void note_end(const TaskRun& run) {
-    // On a GPU the task's function only handed the work over.
-    if (run.starpu->cl->where == STARPU_CUDA)
-      device_task_ended(run.times->worker, run.times->start, run.times->end);
-    run.times->predicted_us = run.starpu->predicted;
-    if (starpu_profiling_task_info* info = run.starpu->profiling_info)
-      // StarPU leaves the end unset where data were already on their way.
-      run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
-          1000 * std::max(0.0, starpu_timing_timespec_delay_us(&info->acquire_data_start_time,
-                                                               &info->acquire_data_end_time))));
+  static void ended(void* argument) {
+    const auto& run = *static_cast<TaskRun*>(argument);
+    if (run.times) note_end(run);
+    if (run.starpu->cl->where == STARPU_CUDA) run.executor->look_at_gradient(run);
+    run.submission->task_finished();
   }
 
   WorkerState& this_worker() {
@@ -463,7 +315,7 @@ class Executor::Impl {
     WorkerState& worker = this_worker();
     if (!worker.cuda) {
       const int id = starpu_worker_get_id();
-      const auto group = std::ranges::find(gpu_worker_, id) - gpu_worker_.begin();
+      const auto group = std::ranges::find(ids_.gpu, id) - ids_.gpu.begin();
       worker.cuda =
           make_cuda_runner(blueprint, GroupId{static_cast<std::uint32_t>(group)}, options_);
     }
@@ -518,47 +370,15 @@ class Executor::Impl {
     if (asks) run.times->cpu = thread_time() - cpu;
   }
 
-  // --- codelets
-
-  void describe_codelets() {
-    starpu_perfmodel_init(&model_);
-    model_.type = STARPU_PER_WORKER;
-    model_.worker_cost_function = [](starpu_task* task, unsigned, unsigned) {
-      return static_cast<TaskRun*>(task->cl_arg)->predicted_us;
-    };
-    model_.symbol = "regatta";
-
-    for (starpu_codelet* codelet : {&cpu_codelet_, &cuda_codelet_}) {
-      starpu_codelet_init(codelet);
-      codelet->nbuffers = STARPU_VARIABLE_NBUFFERS;
-      codelet->model = &model_;
-      codelet->name = "regatta";
-    }
-    cpu_codelet_.where = STARPU_CPU;
-    cpu_codelet_.cpu_funcs[0] = &guarded<&Impl::run_on_cpu>;
-    cuda_codelet_.where = STARPU_CUDA;
-    cuda_codelet_.cuda_funcs[0] = &guarded<&Impl::run_on_gpu>;
-    cuda_codelet_.cuda_flags[0] = STARPU_CUDA_ASYNC;
-    models_.describe(cpu_codelet_, cuda_codelet_);
-  }
-
-  starpu_codelet* codelet_of(const Task& task, bool on_gpu) {
-    if (blueprint.plan.perf_model != PerfModel::fitted) return models_.of(task, on_gpu);
-    return on_gpu ? &cuda_codelet_ : &cpu_codelet_;
-  }
-
   ExecOptions options_;
-  PerfModels models_;
+  Codelets codelets_;
   Runtime runtime_;  // first to come, last to go of all that StarPU knows
-  starpu_perfmodel model_{};
-  starpu_codelet cpu_codelet_{}, cuda_codelet_{};
   ReduxCodelets redux_;
-  std::vector<int> gpu_worker_;       // by group; -1: the CPU workers
-  std::vector<int> worker_ids_;       // StarPU's, by worker of the plan
-  std::vector<unsigned> turns_done_;  // likewise: tasks submitted to it in order
+  WorkerIds ids_;
+  std::vector<unsigned> turns_done_;  // by worker of the plan: tasks submitted to it in order
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
-  std::map<Job, Prepared> lists_;
+  std::map<Job, PreparedList> lists_;
   std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;

@@ -61,6 +61,18 @@ void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::ti
   before = end;
 }
 
+void note_end(const TaskRun& run) {
+  // On a GPU the task's function only handed the work over.
+  if (run.starpu->cl->where == STARPU_CUDA)
+    device_task_ended(run.times->worker, run.times->start, run.times->end);
+  run.times->predicted_us = run.starpu->predicted;
+  if (starpu_profiling_task_info* info = run.starpu->profiling_info)
+    // StarPU leaves the end unset where data were already on their way.
+    run.times->acquire = std::chrono::nanoseconds(static_cast<std::int64_t>(
+        1000 * std::max(0.0, starpu_timing_timespec_delay_us(&info->acquire_data_start_time,
+                                                             &info->acquire_data_end_time))));
+}
+
 LaunchesOf::LaunchesOf(const TaskRun& run) : kernels_(run.submission->kernels) {
   if (!kernels_) return;
   const auto task = run.task - run.list->tasks.data();

@@ -78,6 +78,9 @@ void device_task_ended(int worker, TraceClock::time_point& start, TraceClock::ti
 struct Submission;
 struct TaskRun;
 
+// On the worker, when a task that is timed has ended.
+void note_end(const TaskRun& run);
+
 // For as long as it lives, what this thread launches is marked as the task's.
 class LaunchesOf {
  public:

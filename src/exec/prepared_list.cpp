@@ -1,0 +1,71 @@
+#include "exec/prepared_list.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tasks/costs.h"
+#include "tasks/dependencies.h"
+
+namespace regatta {
+namespace {
+
+void fix_places(const Blueprint& blueprint, PreparedList& made) {
+  const Plan& plan = blueprint.plan;
+  if (plan.placement == Placement::fixed && trains(made.list.job) && made.list.job != Job::train)
+    throw InputError("--placement static is for steps of one batch: drop --accumulate");
+  require_order(blueprint, made.list);
+  made.fixed = fixed_places(blueprint, made.list);
+  made.turns.assign(workers_of(plan).size(), 0);
+  for (const FixedPlace& place : made.fixed)
+    if (place.turn > 0) ++made.turns[static_cast<std::size_t>(place.worker)];
+}
+
+// Once for all steps, since schedulers ask while tasks fly. Microseconds by task.
+std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
+                            const ExecOptions& options) {
+  const ProfileCosts costs(blueprint, options.profile, options.data,
+                           list.job == Job::evaluate ? Pass::evaluate : Pass::train);
+  std::vector<double> predicted;
+  for (const Task& task : list.tasks) {
+    const DeviceGroup& group = blueprint.group(task.group);
+    const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
+    predicted.push_back(1e6 * costs.of(task, busy).seconds);
+  }
+  return predicted;
+}
+
+}  // namespace
+
+PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& options) {
+  if (trains(job) && !options.training) throw Error("internal: made to evaluate, not to train");
+  PreparedList made;
+  made.list = lower(blueprint, job);
+  if (const auto broken = faults(made.list); !broken.empty())
+    throw Error("internal: the task list is broken: " + broken.front());
+  fix_places(blueprint, made);
+  made.predicted = predict(blueprint, made.list, options);
+  made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
+  std::size_t handles = 0;
+  for (const Task& task : made.list.tasks) {
+    made.first_handle.push_back(handles);
+    handles += task.accesses.size();
+  }
+  made.handles.resize(static_cast<std::size_t>(blueprint.plan.steps_in_flight));
+  return made;
+}
+
+const PreparedList::Handles& PreparedList::handles_of(Buffers& buffers, std::size_t step) {
+  Handles& found = handles[step % handles.size()];
+  if (!found.empty()) return found;
+  for (const Task& task : list.tasks)
+    for (const Access& access : task.accesses) {
+      const Buffer& what = list.buffers[access.buffer];
+      found.push_back(buffers
+                          .get(what.kind, what.first, what.second, what.bytes,
+                               step % static_cast<std::size_t>(what.copies))
+                          .handle());
+    }
+  return found;
+}
+
+}  // namespace regatta

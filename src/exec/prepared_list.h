@@ -1,0 +1,30 @@
+// What all submissions of a task list have in common, looked up once: submitting must be cheap.
+#pragma once
+
+#include <vector>
+
+#include "exec/buffers.h"
+#include "exec/executor.h"
+#include "tasks/placement.h"
+
+namespace regatta {
+
+struct PreparedList {
+  using Handles = std::vector<starpu_data_handle_t>;
+
+  TaskList list;
+  std::vector<double> predicted;          // by task: microseconds
+  std::vector<double> ranks;              // by task: how urgent it is
+  std::vector<FixedPlace> fixed;          // by task: what the plan fixes of it
+  std::vector<std::uint32_t> turns;       // by worker of the plan: tasks that it runs in order
+  std::vector<std::size_t> first_handle;  // by task: in the lists below
+  std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
+
+  // Of the accesses of all tasks, one after the other, in this step.
+  const Handles& handles_of(Buffers& buffers, std::size_t step);
+};
+
+// Throws if the plan has an order that cannot be followed.
+PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& options);
+
+}  // namespace regatta
