@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "support/program_run.h"
 #include "support/scoped_variable.h"
@@ -11,12 +12,23 @@
 namespace regatta {
 namespace {
 
-TEST(CalibrateCommand, MeasuresStoresAndTells) {
-  const TemporaryFolder folder;
-  const ScopedVariable profiles("REGATTA_PROFILES", (folder.path() / "profiles").string());
-  const std::string json = (folder.path() / "result.json").string();
-  const ProgramRun run = run_regatta({"calibrate", "--model", "tiny", "--batch", "4", "--workers",
-                                      "2", "--seconds", "0.3", "--json", json});
+// With a place of its own for profiles.
+class CalibrateCommand : public testing::Test {
+ protected:
+  static ProgramRun calibrate(const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{"calibrate"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_regatta(command);
+  }
+
+  const TemporaryFolder folder_;
+  const ScopedVariable profiles_{"REGATTA_PROFILES", (folder_.path() / "profiles").string()};
+};
+
+TEST_F(CalibrateCommand, MeasuresStoresAndTells) {
+  const std::string json = (folder_.path() / "result.json").string();
+  const ProgramRun run = calibrate(
+      {"--model", "tiny", "--batch", "4", "--workers", "2", "--seconds", "0.3", "--json", json});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("conv forward"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("held out"), std::string::npos);
@@ -33,13 +45,12 @@ TEST(CalibrateCommand, MeasuresStoresAndTells) {
   EXPECT_TRUE(found);
 }
 
-TEST(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {
-  const TemporaryFolder folder;
-  const ScopedVariable profiles("REGATTA_PROFILES", folder.path().string());
+TEST_F(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {
   const std::filesystem::path file = profile_store().file();
-  folder.file(file.filename(), "{\"format\": 0}");
-  const ProgramRun run = run_regatta(
-      {"calibrate", "--model", "tiny", "--batch", "2", "--workers", "1", "--seconds", "0.1"});
+  std::filesystem::create_directory(file.parent_path());
+  write_file(file, "{\"format\": 0}");
+  const ProgramRun run =
+      calibrate({"--model", "tiny", "--batch", "2", "--workers", "1", "--seconds", "0.1"});
   EXPECT_EQ(run.code, 0);
   EXPECT_NE(run.err.find(file.string() + "' is ignored"), std::string::npos) << run.err;
   std::string remark;
@@ -47,17 +58,13 @@ TEST(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {
   EXPECT_EQ(remark, "");
 }
 
-TEST(CalibrateCommand, MistakesAreToldInOneLine) {
-  const TemporaryFolder folder;
-  const ScopedVariable profiles("REGATTA_PROFILES", folder.path().string());
+TEST_F(CalibrateCommand, MistakesAreToldInOneLine) {
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--model", "tinny"},
                                                 {"--model", "tiny", "--batch", "x"},
                                                 {"--model", "tiny", "--teams", "1"},
                                                 {"--model", "tiny", "--workers", "0"},
                                                 {"--model", "tiny", "--batch", "0"}}) {
-    std::vector<std::string> command{"calibrate"};
-    command.insert(command.end(), wrong.begin(), wrong.end());
-    const ProgramRun run = run_regatta(command);
+    const ProgramRun run = calibrate(wrong);
     EXPECT_EQ(run.code, 2) << wrong.back();
     EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
   }

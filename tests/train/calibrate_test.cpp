@@ -14,13 +14,18 @@
 namespace regatta {
 namespace {
 
-TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
+TrainJob job_of(std::int64_t batch, int workers) {
   JobOptions options;
   options.network = small_network();
-  options.data = "synth:1x6x6/3@64";
-  options.batch = 16;
-  options.workers = 2;
-  const TrainJob job = make_job(options);
+  options.data = "synth:1x6x6/3@200";
+  options.batch = batch;
+  options.workers = workers;
+  options.plan.deterministic = true;
+  return make_job(options);
+}
+
+TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
+  const TrainJob job = job_of(16, 2);
   const auto profile = std::make_shared<Profile>();
   profile->learn(calibrate_quickly(job.graph, job.recipe, job.data, 2, Seconds(1.5)));
   for (const std::int64_t chunks : {1, 2}) {
@@ -37,12 +42,7 @@ TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
 }
 
 TEST(Calibrate, MoreSamplesAreMeasuredAsLargerSizes) {
-  JobOptions options;
-  options.network = small_network();
-  options.data = "synth:1x6x6/3@64";
-  options.batch = 16;
-  options.workers = 1;
-  const TrainJob job = make_job(options);
+  const TrainJob job = job_of(16, 1);
   CalibrationOptions calibration;
   calibration.layout = default_cpu_layout();
   calibration.budget = Seconds(0.5);
@@ -58,63 +58,44 @@ TEST(Calibrate, MoreSamplesAreMeasuredAsLargerSizes) {
     EXPECT_TRUE((std::set<double>{1, 2, 4, 8, 16}).contains(size)) << size;
 }
 
-TrainJob longer_job() {
-  JobOptions options;
-  options.network = small_network();
-  options.data = "synth:1x6x6/3@200";
-  options.batch = 4;
-  options.workers = 1;
-  options.plan.deterministic = true;
-  return make_job(options);
-}
+// A training run that its profile may learn from.
+class Refine : public testing::Test, protected TrainObserver {
+ protected:
+  // What storing had to say.
+  std::string train_and_store(std::int64_t steps, Seconds shortest_run, const ProfileStore& store) {
+    const TrainJob job = job_of(4, 1);
+    Executor executor(job.graph, job.plan, job.exec_options(true));
+    initialise_weights(executor, 1);
+    Refinement refinement(executor, job.recipe, shortest_run);
+    refinement_ = &refinement;
+    train(executor, job.recipe, job.data, nullptr,
+          {.from = {}, .last_step = steps, .after_first_step = {}}, *this);
+    return refinement.store(store);
+  }
+  void on_step(const StepRecord& record) override { refinement_->on_step(record); }
 
-struct Refining : TrainObserver {
-  explicit Refining(Refinement& to) : refinement(to) {}
-  void on_step(const StepRecord& record) override { refinement.on_step(record); }
-  Refinement& refinement;
+  const TemporaryFolder folder_;
+  const ProfileStore store_{machine_mark({}), folder_.path()};
+
+ private:
+  Refinement* refinement_ = nullptr;
 };
 
-TEST(Refine, ATrainingRunTeachesTheProfile) {
-  const TemporaryFolder folder;
-  const ProfileStore store(machine_mark({}), folder.path());
-  const TrainJob job = longer_job();
-  Executor executor(job.graph, job.plan, job.exec_options(true));
-  initialise_weights(executor, 1);
-  Refinement refinement(executor, job.recipe, Seconds(0));
-  Refining observer(refinement);
-  train(executor, job.recipe, job.data, nullptr,
-        {.from = {}, .last_step = 50, .after_first_step = {}}, observer);
-  EXPECT_EQ(refinement.store(store), "");
+TEST_F(Refine, ATrainingRunTeachesTheProfile) {
+  EXPECT_EQ(train_and_store(50, Seconds(0), store_), "");
   // A loaded machine may have interrupted some of the five steps, hardly all.
-  const Profile profile = store.load();
-  EXPECT_FALSE(profile.empty());
+  EXPECT_FALSE(store_.load().empty());
 }
 
-TEST(Refine, AShortRunLeavesTheProfileAlone) {
-  const TemporaryFolder folder;
-  const ProfileStore store(machine_mark({}), folder.path());
-  const TrainJob job = longer_job();
-  Executor executor(job.graph, job.plan, job.exec_options(true));
-  initialise_weights(executor, 1);
-  Refinement refinement(executor, job.recipe);
-  Refining observer(refinement);
-  train(executor, job.recipe, job.data, nullptr,
-        {.from = {}, .last_step = 20, .after_first_step = {}}, observer);
-  EXPECT_EQ(refinement.store(store), "");
-  EXPECT_FALSE(std::filesystem::exists(store.file()));
+TEST_F(Refine, AShortRunLeavesTheProfileAlone) {
+  EXPECT_EQ(train_and_store(20, Seconds(5), store_), "");
+  EXPECT_FALSE(std::filesystem::exists(store_.file()));
 }
 
-TEST(Refine, AProfileThatCannotBeWrittenFailsNoRun) {
-  const TemporaryFolder folder;
-  const ProfileStore store(machine_mark({}), folder.file("file", "") / "below");
-  const TrainJob job = longer_job();
-  Executor executor(job.graph, job.plan, job.exec_options(true));
-  initialise_weights(executor, 1);
-  Refinement refinement(executor, job.recipe, Seconds(0));
-  Refining observer(refinement);
-  train(executor, job.recipe, job.data, nullptr,
-        {.from = {}, .last_step = 30, .after_first_step = {}}, observer);
-  EXPECT_NE(refinement.store(store).find("was not refined"), std::string::npos);
+TEST_F(Refine, AProfileThatCannotBeWrittenFailsNoRun) {
+  const ProfileStore nowhere(machine_mark({}), folder_.file("file", "") / "below");
+  const std::string said = train_and_store(30, Seconds(0), nowhere);
+  EXPECT_NE(said.find("was not refined"), std::string::npos) << said;
 }
 
 }  // namespace
