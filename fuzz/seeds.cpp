@@ -204,6 +204,7 @@ void run_json_seeds(const fs::path& folder, const fs::path& plans) {
   write_file(folder / "run.json",
              Json{{"recipe", recipe.to_json()}, {"plan", to_json(plan, graph)}}.dump());
   PlanFile file{.recipe = recipe, .plan = plan};
+  file.plan.nodes[0].groups[0].slow = {1};
   file.plan.placement = Placement::fixed;
   file.plan.order = {{0}};
   file.buckets = {{0, 64, plan.reduction}};

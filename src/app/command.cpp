@@ -1,10 +1,14 @@
 #include "app/command.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <iostream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -28,6 +32,38 @@ constexpr std::array<Command, 14> all_commands{
      {"data", "fetch and describe data sets", run_data},
      {"trace", "where the time of a recorded run went", run_trace},
      {"doctor", "what stands in the way of a faster run", run_doctor}}};
+
+// With --json - standard output is for the result alone: what people are told goes to standard
+// error until it is written.
+class ResultOutput {
+ public:
+  void claim() {
+    flush();
+    saved_ = ::dup(STDOUT_FILENO);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  void release() {
+    if (saved_ < 0) return;
+    flush();
+    ::dup2(saved_, STDOUT_FILENO);
+    ::close(std::exchange(saved_, -1));
+  }
+
+ private:
+  static void flush() {
+    std::cout.flush();
+    std::fflush(stdout);
+  }
+  int saved_ = -1;
+};
+ResultOutput result_output;
+
+bool result_goes_to_output(const CLI::App& app) {
+  const CLI::Option* json = app.get_option_no_throw("--json");
+  if (json && json->count() > 0 && json->as<std::string>() == "-") return true;
+  return std::ranges::any_of(app.get_subcommands(),
+                             [](const CLI::App* each) { return result_goes_to_output(*each); });
+}
 
 void print_overview() {
   std::cout << "regatta " << version << ": trains neural networks on machines that do not match\n\n"
@@ -87,6 +123,7 @@ bool parse(CLI::App& app, std::span<const char* const> arguments) {
   const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
+    if (result_goes_to_output(app)) result_output.claim();
     return true;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
@@ -128,10 +165,14 @@ std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string
 }
 
 void add_json_flag(CLI::App& app, std::optional<std::string>& file) {
-  app.add_option("--json", file, "write the result to FILE")->type_name("FILE");
+  app.add_option("--json", file, "write the result to FILE; - for standard output")
+      ->type_name("FILE");
 }
 
 int run_program(std::span<const char* const> arguments) {
+  struct Release {
+    ~Release() { result_output.release(); }
+  } const afterwards;
   try {
     return dispatch(arguments);
   } catch (const InputError& error) {
@@ -147,7 +188,10 @@ int run_program(std::span<const char* const> arguments) {
 }
 
 void write_json_result(const std::optional<std::string>& file, const Json& result) {
-  if (file) write_file(*file, result.dump(2) + "\n");
+  if (!file) return;
+  if (*file != "-") return write_file(*file, result.dump(2) + "\n");
+  result_output.release();
+  std::cout << result.dump(2) << std::endl;
 }
 
 std::int64_t peak_memory_bytes() {

@@ -84,12 +84,12 @@ int run_compare(std::span<const char* const> arguments) {
   comparison.remark = remark;
 
   std::cout << table_of(comparison);
-  write_json_result(json_file, to_json(comparison));
   trace::write_store(folder / simulated_store, simulated.record);
   if (!report_page.empty()) {
     write_report(folder, folder / report_name);
     std::cout << (folder / report_name).string() << " shows both timelines\n";
   }
+  write_json_result(json_file, to_json(comparison));
   return 0;
 }
 

@@ -17,22 +17,31 @@ namespace regatta::app {
 namespace {
 
 constexpr std::int64_t fewest_steps = 6;
+constexpr std::size_t in_a_row = 4;
 constexpr std::int64_t simulated_steps = 12;
 
 class Watch : public TrainObserver {
  public:
   explicit Watch(double seconds) : seconds_(seconds) {}
   void on_step(const StepRecord& record) override {
-    steps_.push_back(record);
+    steps_.push_back(record.duration.count());
     total_ += record.duration.count();
   }
   bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
-  const std::vector<StepRecord>& steps() const { return steps_; }
+  // The median over every few steps in a row: steps may be long and short in turn, because two are
+  // in flight, and what disturbs the machine for a moment hits a few stretches only.
+  double step_s() const {
+    std::vector<double> means;
+    for (std::size_t s = std::min<std::size_t>(steps_.size() / 3, 10);
+         s + in_a_row <= steps_.size(); s += in_a_row)
+      means.push_back(mean_of(std::span(steps_).subspan(s, in_a_row)));
+    return median_of(std::move(means));
+  }
   double total() const { return total_; }
 
  private:
   double seconds_, total_ = 0;
-  std::vector<StepRecord> steps_;
+  std::vector<double> steps_;
 };
 
 // The median of what each task took.
@@ -98,7 +107,7 @@ Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
   double joules = 0;
   for (const Energy& each : energy.read()) joules += each.joules;
   Measured found;
-  found.step_s = typical_step_seconds(watch.steps());
+  found.step_s = watch.step_s();
   found.energy_j = joules / watch.total() * found.step_s;
   if (watch_tasks) {
     executor.watch_no_more();

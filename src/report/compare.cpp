@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "report/text.h"
 
@@ -61,22 +62,22 @@ struct Measure {
           trace::seconds(use.blamed);
     auto edge = record.dependencies.begin();
     for (const Task& task : record.tasks) {
-      Time first = -1, last = -1;
-      int count = 0;
+      std::map<std::int32_t, Time> arrivals;  // by chunk: the last it did for this
       while (edge != record.dependencies.end() && edge->task < task.id) ++edge;
       for (; edge != record.dependencies.end() && edge->task == task.id; ++edge) {
         const auto found = by_id.find(edge->on);
         // What the step before left was there long ago.
         if (found == by_id.end() || found->second->step != task.step) continue;
-        const Time end = found->second->end;
-        first = count == 0 ? end : std::min(first, end);
-        last = std::max(last, end);
-        ++count;
+        const std::int32_t chunk = record.kind_of(*found->second).chunk;
+        if (chunk < 0) continue;
+        Time& arrival = arrivals.try_emplace(chunk, found->second->end).first->second;
+        arrival = std::max(arrival, found->second->end);
       }
       const std::string phase = trace::main_phase(record.kind_of(task));
       const bool meets = phase == "combine" || phase == "combine_gradient" || phase == "reduce";
-      if (!meets || count < 2 || last < analysis.window.start || last > analysis.window.end)
-        continue;
+      if (!meets || arrivals.size() < 2) continue;
+      const auto [first, last] = std::ranges::minmax(std::views::values(arrivals));
+      if (last < analysis.window.start || last > analysis.window.end) continue;
       auto& [sum, times] = meetings[trace::label(record.kind_of(task))];
       sum += trace::seconds(last - first);
       times += 1;

@@ -26,6 +26,8 @@ Record run(Time first, Time second, bool swapped = false) {
     builder.record.marks.push_back({"step", step, now});
     builder.record.counters.push_back({"energy cpu", "J", "estimate", step, now, 2.0});
   }
+  for (trace::TaskKind& kind : builder.record.kinds)
+    if (kind.phases != "reduce") kind.chunk = kind.phases == "forward" ? 0 : 1;
   return builder.record;
 }
 
