@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "app/command.h"
@@ -100,9 +101,7 @@ const PlatformGroup* group_named(const PlatformNode& node, const std::string& na
   return nullptr;
 }
 
-std::string megabytes(double bytes) {
-  return std::to_string(static_cast<std::int64_t>(bytes / 1e6 + 0.5)) + " MB";
-}
+std::string megabytes(double bytes) { return std::to_string(std::llround(bytes / 1e6)) + " MB"; }
 
 Blueprint blueprint_of(const Graph& graph, const Plan& plan, const Recipe& recipe) {
   return make_blueprint(graph, plan, numbers_of(recipe), true);

@@ -164,8 +164,10 @@ PlanFile plan_here(const PlanFlags& flags) {
     options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
   else if (flags.shares)
     options.plan.chunks = parse_sizes("--shares", *flags.shares);
-  if (granularity_named(flags.granularity) == GranularityKind::automatic)
+  if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     options.costs = cost_source();
+    options.rehearsal = rehearsal();
+  }
   TrainJob job = make_job(options);
   if (!job.profile) job.profile = profile_here();
   if (shared_out)

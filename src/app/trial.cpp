@@ -6,6 +6,7 @@
 #include "app/forecast.h"
 #include "app/simulate_here.h"
 #include "exec/observe.h"
+#include "platform/distance.h"
 #include "platform/energy.h"
 #include "report/statistics.h"
 #include "tasks/meetings.h"
@@ -94,7 +95,9 @@ std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, d
   return profile;
 }
 
-Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
+namespace {
+
+Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TaskMedians tasks;
@@ -115,6 +118,13 @@ Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
     found.apart = apart(meetings(forecast.blueprint(), forecast.list(), tasks.get()));
   }
   return found;
+}
+
+}  // namespace
+
+Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
+  const double patience = std::min(5 * seconds, 10.0);
+  return while_near([&] { return measure_once(job, seconds, watch_tasks); }, patience);
 }
 
 Predicted predict(const TrainJob& job) {

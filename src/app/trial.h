@@ -26,8 +26,8 @@ struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
   double apart = 0;                 // how far apart workers arrive where they meet; see meetings.h
 };
-// A run of about so long, but of a few steps at least. `watch` also looks at every task, which
-// costs a little, for `apart`.
+// A run of about so long, but of a few steps at least; again where CPUs were moved apart. `watch`
+// also looks at every task, which costs a little, for `apart`.
 Measured measure(const TrainJob& job, double seconds, bool watch = false);
 
 struct Predicted {

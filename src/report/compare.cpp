@@ -169,7 +169,9 @@ std::int32_t usual(const Measure::Kind& kind) {
 }
 
 void add_differences(Comparison& made, const Measure& measured, const Measure& simulated) {
-  for (const auto& [label, real] : measured.kinds) {
+  for (const auto& each : measured.kinds) {
+    const std::string& label = each.first;
+    const Measure::Kind& real = each.second;
     const auto found = simulated.kinds.find(label);
     if (found == simulated.kinds.end() || real.tasks == 0 || found->second.tasks == 0) continue;
     const Measure::Kind& told = found->second;

@@ -50,6 +50,7 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
 void Crew::begin() {
   const std::int64_t first = std::min<std::int64_t>(work_.steps_in_flight(), options_.steps);
   for (std::int64_t step = 0; step < first; ++step) submit(step, world_.now());
+  next_step_ = first;
 }
 
 // --- submission ----------------------------------------------------------------------------------
@@ -240,8 +241,18 @@ void Crew::finish(int w) {
   if (--left_of_step_[static_cast<std::size_t>(step)] > 0) return;
   finished_[static_cast<std::size_t>(step)] = world_.now();
   events_.step_done(step);
-  const std::int64_t next = step + work_.steps_in_flight();
-  if (next < options_.steps) submit(next, world_.now() + work_.runtime().wake);
+  submit_more();
+}
+
+// As the loop of a run does it: without a CPU of its own, the thread that submits wakes for several
+// steps at once.
+void Crew::submit_more() {
+  const std::int64_t many =
+      options_.crowded ? std::max<std::int64_t>(work_.steps_in_flight() / 2, 1) : 1;
+  if (++steps_done_ % many != 0) return;
+  const std::int64_t end = std::min(next_step_ + many, options_.steps);
+  const double when = world_.now() + work_.runtime().wake;
+  while (next_step_ < end) submit(next_step_++, when);
 }
 
 }  // namespace regatta::sim

@@ -74,6 +74,7 @@ class Crew {
   Happened& at(std::int64_t id) { return happened_[static_cast<std::size_t>(id)]; }
 
   void submit(std::int64_t step, double when);
+  void submit_more();
   void released(std::int64_t id);
   void become_ready(std::int64_t id);
   void fetch(std::int64_t id);
@@ -101,6 +102,7 @@ class Crew {
   std::vector<bool> submitted_;  // by step: its times are known
   std::vector<double> finished_;
   double submitting_until_ = 0;
+  std::int64_t next_step_ = 0, steps_done_ = 0;  // to be submitted; ended
   std::vector<Worker> workers_;
   Turns turns_;
   std::vector<std::vector<ReadyTask>> ready_;  // by pool

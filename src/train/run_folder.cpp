@@ -230,7 +230,7 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
             {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;
-  if (job.choice) json["predicted_step_s"] = job.choice->best().step_seconds;
+  if (job.choice) json["predicted_step_s"] = job.choice->best().expected_seconds();
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
 

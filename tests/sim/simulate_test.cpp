@@ -188,6 +188,23 @@ TEST(Simulate, StepsOverlapAsFarAsBuffersHaveCopies) {
   }
 }
 
+TEST(Simulate, WithoutACpuOfItsOwnTheSubmitterWakesForSeveralSteps) {
+  Hand hand(1, 4);
+  hand.costs.costs.step = 0.25;
+  hand.task(1, {{hand.buffer(4), Mode::read_write}});
+  const auto submitted = [&](bool crowded) {
+    std::vector<double> times;
+    for (const trace::Task& task : hand.play(6, {.crowded = crowded}).record.tasks)
+      times.push_back(trace::seconds(task.submit));
+    return times;
+  };
+  // The first four steps at once; then one for each that ends, or two for every second.
+  EXPECT_THAT(submitted(false),
+              testing::Pointwise(testing::DoubleNear(1e-6), {0.25, 0.5, 0.75, 1.0, 1.5, 2.5}));
+  EXPECT_THAT(submitted(true),
+              testing::Pointwise(testing::DoubleNear(1e-6), {0.25, 0.5, 0.75, 1.0, 2.5, 2.75}));
+}
+
 TEST(Simulate, TheRecordIsSoundAndAnalysed) {
   Hand hand(2, 2);
   const std::uint32_t b = hand.buffer();
