@@ -1,4 +1,5 @@
 // `compare`: a recorded run beside its prediction.
+#include <algorithm>
 #include <iostream>
 
 #include "app/command.h"
@@ -37,6 +38,12 @@ Planned planned_of(const TrainJob& job, const Json& run) {
   return planned;
 }
 
+// A third of the simulated ones fill the pipeline and are not shown.
+std::int64_t steps_beside(const trace::Record& measured) {
+  const std::int64_t steps = trace::analyse(measured, trace::whole_window(measured)).steps;
+  return std::clamp<std::int64_t>(3 * steps / 2, 12, 60);
+}
+
 // The policy of another scheduler is not ours to simulate: what it did is repeated.
 std::string replay_strangers(TrainJob& job, const trace::Record& measured) {
   if (job.plan.scheduler == "regatta" || job.plan.placement != Placement::dynamic) return {};
@@ -55,16 +62,16 @@ int run_compare(std::span<const char* const> arguments) {
       "tasks behind each difference.",
       "regatta compare");
   std::string run;
-  std::int64_t steps = 12;
+  std::optional<std::int64_t> steps;
   std::uint64_t seed = 1;
   std::optional<std::string> json_file;
   app.add_option("run", run, "the folder of a run that was recorded with --trace")
       ->required()
       ->type_name("RUN");
-  app.add_option("--steps", steps, "steps to simulate")
+  app.add_option("--steps", steps,
+                 "steps to simulate (default: as many as were recorded, and half)")
       ->type_name("N")
-      ->check(whole_number(3, 1000))
-      ->capture_default_str();
+      ->check(whole_number(3, 1000));
   app.add_option("--seed", seed, "of the simulation")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
@@ -78,7 +85,7 @@ int run_compare(std::span<const char* const> arguments) {
   const trace::Record measured = trace::read_store(trace::store_of(folder));
   job.profile = profile_here();
   const std::string remark = replay_strangers(job, measured);
-  const sim::Simulated simulated = simulate_here(job, steps, seed);
+  const sim::Simulated simulated = simulate_here(job, steps.value_or(steps_beside(measured)), seed);
   Comparison comparison =
       compare(measured, simulated.record, planned_of(job, read_json(folder / "run.json")));
   comparison.remark = remark;

@@ -1,6 +1,7 @@
 #include "report/overlay.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace regatta {
 
@@ -27,7 +28,17 @@ void overlay(trace::Record& record, trace::Analysis& analysis, const trace::Reco
       if (*time != trace::unknown) *time = std::max<trace::Time>(0, *time + shift);
     record.tasks.push_back(task);
   }
-  analysis.workers.insert(analysis.workers.end(), told.workers.begin(), told.workers.end());
+  // As shares of a window as long as the measured one, whose shares they are shown beside.
+  const double stretch =
+      told.wall() > 0 ? trace::seconds(analysis.wall()) / trace::seconds(told.wall()) : 1;
+  const auto stretched = [&](trace::Time time) {
+    return static_cast<trace::Time>(std::llround(static_cast<double>(time) * stretch));
+  };
+  for (trace::WorkerUse use : told.workers) {
+    for (trace::Time* time : {&use.busy, &use.idle, &use.overhead}) *time = stretched(*time);
+    for (trace::Time& time : use.causes) time = stretched(time);
+    analysis.workers.push_back(use);
+  }
 }
 
 }  // namespace regatta
