@@ -22,7 +22,7 @@ void Submission::task_finished() {
 }
 
 void Submission::await(bool spin) const {
-  constexpr auto patience = std::chrono::microseconds(500);
+  constexpr auto patience = std::chrono::milliseconds(2);
   const auto begin = std::chrono::steady_clock::now();
   while (spin && remaining != 0 && std::chrono::steady_clock::now() - begin < patience)
     __builtin_ia32_pause();

@@ -86,7 +86,11 @@ bool wait_until_near(double most_seconds) {
   while (first && look() > suspicious && waited() < moment)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   while (look() > apart * nearest) {
-    if (waited() >= most_seconds) return false;
+    if (waited() >= most_seconds) {
+      // What lasts is how this machine is now.
+      if (most_seconds > 0) nearest *= apart;
+      return false;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   return true;

@@ -10,7 +10,8 @@ namespace regatta {
 double line_seconds();
 
 // Waits, at most so long, until CPUs are about as near as this process has seen them. False if they
-// still are not. No other thread of the process should be busy.
+// still are not; who waited in vain expects less from then on. No other thread of the process
+// should be busy.
 bool wait_until_near(double most_seconds);
 
 // Calls `measure` while CPUs are near; again, a few times at most, if they were not near from its

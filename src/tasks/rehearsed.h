@@ -21,7 +21,7 @@ void recall(Choice& choice, const Graph& graph, const Recipe& recipe, const Prof
 // the best only, and one worker if predictions could be wrong by that much.
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
-// If at least two were tried, the fastest of them is put first; of those within a percent the one
+// If at least two were tried, the fastest of them is put first; of those within two percent the one
 // with the fewest tasks.
 void settle(Choice& choice);
 

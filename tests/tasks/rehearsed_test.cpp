@@ -53,7 +53,7 @@ TEST(Rehearsed, TheFastestOfThoseTriedIsTaken) {
 
 TEST(Rehearsed, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
   Choice choice =
-      choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.005),
+      choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.015),
                  candidate("step", 1, 1, 1.2, 1.2)});
   settle(choice);
   EXPECT_EQ(choice.best().granularity.chunks, 2u);
