@@ -18,7 +18,7 @@ constexpr std::size_t most_finalists = 6;
 constexpr int rounds = 3;
 // By how much one may be behind the best and stay, after each round.
 constexpr double still_in[rounds] = {1.2, 1.1, 1.1};
-constexpr double turn_seconds = 0.08;
+constexpr double turn_seconds = 0.12;
 // Starting and ending a runtime.
 constexpr double between_turns = 0.05;
 
@@ -28,7 +28,7 @@ class Watch : public TrainObserver {
   explicit Watch(double seconds) : seconds_(seconds) {}
   void on_step(const StepRecord& record) override {
     steps_.push_back(record);
-    total_ += record.duration.count();
+    if (std::ssize(steps_) > fewest_steps / 2) total_ += record.duration.count();
   }
   bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
   double step_seconds() const { return typical_step_seconds(steps_); }
