@@ -41,8 +41,10 @@ class Watch : public TrainObserver {
 
 struct Actor {
   std::size_t candidate;
-  std::vector<double> taken;
+  std::vector<double> taken = {};
+  bool behind = false;
 
+  // What disturbs a turn makes it longer, never shorter.
   double seconds() const { return std::ranges::min(taken); }
 };
 
@@ -65,8 +67,8 @@ double try_out(const TrainJob& job, const Plan& plan, double seconds) {
   return watch.step_seconds() / static_cast<double>(job.recipe.accumulate);
 }
 
-std::vector<Observation> rehearse(TrainJob& job, Seconds budget) {
-  Choice& choice = *job.choice;
+std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
+  const Choice& choice = *job.choice;
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
   const double turn =
@@ -77,22 +79,26 @@ std::vector<Observation> rehearse(TrainJob& job, Seconds budget) {
   std::vector<Actor> actors;
   bool all_known = true;
   for (const std::size_t i : finalists(choice, seats)) {
-    actors.push_back({i, {}});
+    actors.push_back({i});
     all_known &= choice.candidates[i].rehearsed > 0;
   }
   if (actors.size() < 2 || all_known) return {};
-  std::vector<Observation> seen;
-  for (int round = 0; round < rounds && actors.size() > (round < 2 ? 0u : 1u); ++round) {
+  for (int round = 0; round < rounds; ++round) {
     if (round > 0 && Clock::now() - begin > budget) break;
+    double best = 1e30;
     for (Actor& actor : actors) {
+      if (actor.behind) continue;
       const Plan& plan = choice.candidates[actor.candidate].plan;
       actor.taken.push_back(while_near([&] { return try_out(job, plan, turn_seconds); }));
-      seen.push_back({step_signature(job.graph, job.recipe, plan), 1, 1, actor.taken.back()});
+      best = std::min(best, actor.seconds());
     }
-    const double best = std::ranges::min(actors, {}, &Actor::seconds).seconds();
-    std::erase_if(actors,
-                  [&](const Actor& each) { return each.seconds() > still_in[round] * best; });
+    for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
+    if (round > 0 && std::ranges::count(actors, false, &Actor::behind) == 1) break;
   }
+  std::vector<Observation> seen;
+  for (const Actor& actor : actors)
+    seen.push_back({step_signature(job.graph, job.recipe, choice.candidates[actor.candidate].plan),
+                    1, 1, actor.seconds()});
   return seen;
 }
 

@@ -15,6 +15,6 @@ double try_out(const TrainJob& job, const Plan& plan, double seconds);
 // What was seen is for the profile: recall() and settle() put the fastest first, and the next run
 // need not try again. Returns nothing where there is nothing to decide, the budget is too small, or
 // a GPU takes part.
-std::vector<Observation> rehearse(TrainJob& job, Seconds budget);
+std::vector<Observation> rehearse(const TrainJob& job, Seconds budget);
 
 }  // namespace regatta
