@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/command.h"
+#include "app/unequal.h"
 #include "base/error.h"
 #include "plan/segments.h"
 #include "tasks/footprint.h"
@@ -160,7 +161,7 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
     return plan_with(shares, places, nodes, graph, recipe, platform, options);
   };
   if (options.shares != "equal" && options.shares != "speed") {
-    const std::vector<std::int64_t> shares = parse_sizes("--shares", options.shares);
+    const std::vector<std::int64_t> shares = samples_of(options.shares);
     if (shares.size() != places.size())
       throw InputError("--shares names " + std::to_string(shares.size()) + " numbers for " +
                        std::to_string(places.size()) + " groups");

@@ -163,7 +163,7 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (shared_out)
     options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
   else if (flags.shares)
-    options.plan.chunks = parse_sizes("--shares", *flags.shares);
+    options.plan.chunks = samples_of(*flags.shares);
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     options.costs = cost_source();
     options.rehearsal = rehearsal();

@@ -335,7 +335,7 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (shared_out)
     options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
   else if (flags.shares)
-    options.plan.shares = parse_sizes("--shares", *flags.shares);
+    options.plan.shares = samples_of(*flags.shares);
   options.plan.devices = devices_named(flags.devices);
   options.plan.gpu_layout = layout_named(flags.layout);
   options.precision = precision_named(flags.precision);

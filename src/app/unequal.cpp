@@ -88,6 +88,12 @@ void slow_down(Plan& plan, const std::vector<std::string>& flags) {
   group.slow = slow_workers(flags, group.workers);
 }
 
+std::vector<std::int64_t> samples_of(const std::string& shares) {
+  if (shares.empty() || shares.find_first_not_of("0123456789,") != std::string::npos)
+    throw InputError("--shares " + shares + ": use equal, speed, or samples of each, such as 8,56");
+  return parse_sizes("--shares", shares);
+}
+
 void share_out(TrainJob& job, const std::string& shares, int workers,
                const std::vector<std::string>& slow) {
   if (groups_of(job.plan).size() != 1)

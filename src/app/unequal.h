@@ -24,6 +24,9 @@ inline bool shares_of_workers(const std::string& shares) {
   return shares == "equal" || shares == "speed";
 }
 
+// Otherwise it is samples of each device, after commas. Throws InputError.
+std::vector<std::int64_t> samples_of(const std::string& shares);
+
 // A chunk for each CPU worker of its own: all alike, or such that, by the job's costs and however
 // slow each worker is, all arrive together where they meet.
 void share_out(TrainJob& job, const std::string& shares, int workers,

@@ -100,6 +100,7 @@ TEST(TrainUnequal, MistakesAreTold) {
   EXPECT_THAT(train({"--slow", "5=2"}), HasSubstr("workers 0 to 1"));
   EXPECT_THAT(train({"--slow", "1"}), HasSubstr("WORKER=FACTOR"));
   EXPECT_THAT(train({"--shares", "speed", "--chunks", "3"}), HasSubstr("drop --chunks"));
+  EXPECT_THAT(train({"--shares", "fast"}), HasSubstr("use equal, speed, or samples of each"));
 }
 
 }  // namespace
