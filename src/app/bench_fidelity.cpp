@@ -182,7 +182,8 @@ void declare_fidelity(CLI::App& app, FidelityFlags& flags) {
       ->type_name("LIST")
       ->capture_default_str();
   declare_common(app, flags);
-  app.footer("Example:\n  regatta bench fidelity --models tiny,resnet18 --workers 1,2 --json result.json");
+  app.footer(
+      "Example:\n  regatta bench fidelity --models tiny,resnet18 --workers 1,2 --json result.json");
 }
 
 int run_fidelity(const FidelityFlags& flags) {

@@ -55,8 +55,8 @@ struct Submission {
   // is first in the order of the program is kept.
   void saw(std::size_t order, std::string what);
   const std::string& first_seen() const { return first_seen_; }
-  // With `spin` it first looks for a while without sleeping: waking a thread costs more than a small
-  // network's step.
+  // With `spin` it first looks for a while without sleeping: waking a thread costs more than a
+  // small network's step.
   void await(bool spin) const;
   // Throws what a task threw.
   StepResult wait(bool spin);

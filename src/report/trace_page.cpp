@@ -204,9 +204,9 @@ class TracePage {
     tiles.push_back(tile("workers busy",
                          formatted("%.1f", 100 * trace::seconds(analysis_.work) / all), "%",
                          "of the recorded " + seconds_text(wall)));
-    tiles.push_back(tile(
-        "efficiency", formatted("%.1f", 100 * analysis_.efficiency()), "%",
-        "of the best these tasks allow on " + std::to_string(workers) + " workers"));
+    tiles.push_back(
+        tile("efficiency", formatted("%.1f", 100 * analysis_.efficiency()), "%",
+             "of the best these tasks allow on " + std::to_string(workers) + " workers"));
     tiles.push_back(tile("critical path",
                          formatted("%.1f", 100 * trace::seconds(analysis_.critical) / wall), "%",
                          seconds_text(trace::seconds(analysis_.critical)) + " of the time"));
