@@ -7,6 +7,7 @@
 #include "app/bench_granularity.h"
 #include "app/bench_unequal.h"
 #include "app/command.h"
+#include "app/lists.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
@@ -29,16 +30,6 @@ struct ScalingFlags {
   std::uint64_t seed = 1;
   std::optional<std::string> json_file, csv_file, plot_file, trace_folder;
 };
-
-std::vector<std::string> listed(const std::string& text) {
-  std::vector<std::string> pieces;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    pieces.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return pieces;
-}
 
 // Flags that scaling and cell share.
 void declare_cell(CLI::App& app, CellOptions& cell) {

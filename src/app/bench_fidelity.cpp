@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/lists.h"
 #include "app/placement.h"
 #include "app/trial.h"
 #include "base/error.h"
@@ -47,12 +48,13 @@ class Bench {
   explicit Bench(const FidelityFlags& flags) : flags_(flags) {}
 
   std::vector<FidelityCell> run(std::span<const Granularity> grains) {
-    const std::vector<std::string> models = words(flags_.models);
+    const std::vector<std::string> models = listed_models("--models", flags_.models);
+    const std::vector<std::int64_t> counts = parse_sizes("--workers", flags_.workers);
+    if (std::ranges::min(counts) < 1 || std::ranges::max(counts) > most_workers)
+      throw InputError("--workers " + flags_.workers + ": use 1 to " +
+                       std::to_string(most_workers));
     for (const std::string& model : models)
-      for (const std::int64_t workers : parse_sizes("--workers", flags_.workers)) {
-        if (workers < 1 || workers > most_workers)
-          throw InputError("--workers " + flags_.workers + ": use 1 to " +
-                           std::to_string(most_workers));
+      for (const std::int64_t workers : counts) {
         const TrialSetting setting = setting_of(flags_, model, static_cast<int>(workers));
         run(setting, grains);
         std::cerr << model << " at " << workers << " worker" << (workers == 1 ? "" : "s")
@@ -92,7 +94,7 @@ class Bench {
   std::vector<Cell> cells_of(const TrialSetting& setting, std::span<const Granularity> grains) {
     std::vector<Cell> cells;
     for (const Granularity& grain : grains)
-      for (const std::string& placement : words(flags_.placements)) {
+      for (const std::string& placement : listed(flags_.placements)) {
         PlanOptions plan;
         plan.segments = grain.segments;
         plan.chunks = {std::min<std::int64_t>(
@@ -110,16 +112,6 @@ class Bench {
     return cells;
   }
 
-  static std::vector<std::string> words(const std::string& text) {
-    std::vector<std::string> found;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      found.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    if (found.empty()) throw InputError("nothing to measure: name some, after commas");
-    return found;
-  }
   double minutes() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count() / 60;
   }

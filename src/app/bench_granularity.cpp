@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "app/granularity.h"
+#include "app/lists.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/models.h"
@@ -41,7 +42,7 @@ class Bench {
 
   std::vector<GranularityCell> run() {
     std::vector<GranularityCell> cells;
-    for (const std::string& model : words(flags_.models))
+    for (const std::string& model : listed_models("--model", flags_.models))
       for (const std::int64_t size : parse_sizes("--sizes", flags_.sizes))
         for (const std::int64_t batch : parse_sizes("--batch", flags_.batches)) {
           GranularityCell cell;
@@ -62,15 +63,6 @@ class Bench {
   }
 
  private:
-  static std::vector<std::string> words(const std::string& text) {
-    std::vector<std::string> found;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      found.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return found;
-  }
   double minutes() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count() / 60;
   }

@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/forecast.h"
 #include "app/granularity.h"
+#include "app/lists.h"
 #include "app/node_plan.h"
 #include "app/placement.h"
 #include "app/profiles.h"
@@ -82,17 +83,6 @@ void declare(CLI::App& app, PlanFlags& flags) {
   app.footer(
       "Example:\n  regatta plan --model resnet18 --batch 64 --out plan.json\n"
       "  regatta train --plan plan.json --steps 100");
-}
-
-std::vector<std::string> names_in(const std::string& text) {
-  std::vector<std::string> names;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    names.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return names;
 }
 
 JobOptions job_options(const PlanFlags& flags) {
@@ -221,7 +211,7 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   const sim::Profiles profiles =
       profiles_for(platform, std::filesystem::path(*flags.platform).parent_path());
   NodeOptions nodes;
-  if (flags.nodes) nodes.nodes = names_in(*flags.nodes);
+  if (flags.nodes) nodes.nodes = listed(*flags.nodes);
   nodes.shares = flags.shares.value_or("speed");
   nodes.update = node_update_named(flags.update);
   nodes.plan = options.plan;

@@ -53,6 +53,20 @@ TEST(BenchScaling, WrongListsAreRefusedBeforeAnythingRuns) {
   EXPECT_THAT(run.err, HasSubstr("tiny"));
 }
 
+TEST(BenchFidelity, WrongListsAreRefusedBeforeAnythingIsMeasured) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"fidelity", "--models", "tiny,tinny", "--workers", "1"},
+        std::vector<std::string>{"fidelity", "--models", "tiny", "--workers", "1,0"},
+        std::vector<std::string>{"fidelity", "--models", ""},
+        std::vector<std::string>{"granularity", "--model", "tiny,tinny", "--sizes", "28"}}) {
+    std::vector<std::string> arguments{"bench"};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    const ProgramRun run = run_regatta(arguments);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  }
+}
+
 TEST(BenchCell, TimesEveryStep) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "c.json").string();
