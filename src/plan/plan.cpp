@@ -149,9 +149,10 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   };
   check(!groups_of(plan).empty(), "it names no device group");
   std::int64_t samples = 0;
-  bool loads = plan.loaders > 0;
+  const bool loads = plan.loaders > 0;
+  bool computes_on_cpu = false;
   for (const DeviceGroup* group : groups_of(plan)) {
-    loads = loads || group->kind == DeviceKind::cpu;
+    computes_on_cpu = computes_on_cpu || group->kind == DeviceKind::cpu;
     const bool blocked = channel_block(group->layout) > 1;
     check(blocked == (group->kind == DeviceKind::cpu),
           "layout " + std::string(layout_name(group->layout)) + " is not for group '" +
@@ -196,7 +197,9 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   }
   check(next == graph.nodes().size(), "its segments do not cover the model's " +
                                           std::to_string(graph.nodes().size()) + " operators");
-  check(loads, "nobody loads: without a CPU group it needs loaders");
+  check(loads || computes_on_cpu, "nobody loads: without a CPU group it needs loaders");
+  check(!plan.gather_loads || computes_on_cpu,
+        "it gathers loads with the work of CPUs, but has no CPU group");
   check(plan.bucket_bytes > 0, "bucket_bytes must be positive");
   check(plan.steps_in_flight >= 1 && plan.steps_in_flight <= 64,
         "steps_in_flight must be between 1 and 64");

@@ -84,6 +84,10 @@ struct Plan {
   Reduction reduction = Reduction::slots;
   // Consecutive phases of a chunk that need no meeting run as one task.
   bool gather_phases = true;
+  // The samples of a CPU's chunk are loaded by the task of its first forward, not by one of their
+  // own that may run ahead: a task less for each chunk, but no gap is filled by loading. A GPU's
+  // are always loaded apart, on the host.
+  bool gather_loads = false;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself

@@ -24,6 +24,9 @@ constexpr double trusted = 0.75;
 constexpr double known_at_all = 0.25;
 // Devices are weighed against each other by measurements, not by guesses.
 constexpr double known_both = 0.5;
+// Of a step's work: loading that takes more is done ahead, where it fills gaps, and where a slow
+// file holds nobody up.
+constexpr double cheap_loading = 0.1;
 // More tasks than this are not worth a look.
 constexpr std::int64_t most_tasks = 6000;
 // Longer lists are played for a step less.
@@ -40,6 +43,7 @@ struct Point {
   std::int64_t lanes = 0;         // 0: one for each worker
   std::int64_t bucket_bytes = 0;  // 0: the plan's default
   Reduction reduction = Reduction::slots;
+  bool gather_loads = false;
 
   auto operator<=>(const Point&) const = default;
 };
@@ -68,6 +72,7 @@ class Search {
     vary([&](const Point& point) { return gatherings(point); });
     vary([&](const Point& point) { return reductions(point); });
     vary([&](const Point& point) { return uneven(point); });
+    vary([&](const Point& point) { return gathered_loads(point); });
     return result();
   }
 
@@ -179,6 +184,28 @@ class Search {
     return {tapered};
   }
 
+  std::vector<Point> gathered_loads(const Point& point) const {
+    // One chunk in one segment is one task anyway.
+    if (chunk_count(point) == 1 && point.segments == "step") return {};
+    if (loading_share(point) > cheap_loading) return {};
+    Point gathered = point;
+    gathered.gather_loads = true;
+    return {gathered};
+  }
+
+  // Of all that a step's tasks are predicted to take.
+  double loading_share(const Point& point) const {
+    const Blueprint blueprint = make_blueprint(graph_, plan_of(point), numbers_of(recipe_), true);
+    const auto costs = costs_(blueprint);
+    double loading = 0, all = 0;
+    for (const Task& task : lower(blueprint, Job::train).tasks) {
+      const double seconds = costs->of(task, point.workers).seconds;
+      all += seconds;
+      if (task.actions.front().phase == Phase::load) loading += seconds;
+    }
+    return all > 0 ? loading / all : 0;
+  }
+
   static int threads_of(const Point& point) { return point.workers * point.team; }
   static std::int64_t chunk_count(const Point& point) {
     return point.chunks.size() > 1 ? std::ssize(point.chunks) : point.chunks.front();
@@ -213,6 +240,7 @@ class Search {
       if (group.kind == DeviceKind::cpu && point.lanes > 0)
         group.lanes = static_cast<int>(std::min<std::int64_t>(point.lanes, group.lanes));
     if (point.bucket_bytes > 0) plan.bucket_bytes = point.bucket_bytes;
+    plan.gather_loads = point.gather_loads;
     return plan;
   }
 
@@ -357,9 +385,9 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
 std::string explain(const Choice& choice, std::size_t rows) {
   std::string text;
   char line[200];
-  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %7s %12s %12s %9s %6s %9s\n",
-                "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "tasks",
-                "predicted", "tried", "busy", "idle", "overhead");
+  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %8s %7s %12s %12s %9s %6s %9s\n",
+                "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "loads",
+                "tasks", "predicted", "tried", "busy", "idle", "overhead");
   text += line;
   for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
     const Candidate& each = choice.candidates[i];
@@ -367,14 +395,15 @@ std::string explain(const Choice& choice, std::size_t rows) {
     for (const DeviceGroup* group : groups_of(each.plan)) lanes += group->lanes;
     char tried[24] = "";
     if (each.rehearsed > 0) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.rehearsed);
-    std::snprintf(line, sizeof line,
-                  "%-10s %6zu %5d %8d %6d %6.2fM %10s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
-                  each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
-                  each.granularity.workers, lanes,
-                  static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
-                  std::string(reduction_name(each.plan.reduction)).c_str(), each.tasks,
-                  1e3 * each.step_seconds, tried, 100 * each.shares.busy, 100 * each.shares.idle,
-                  100 * each.shares.overhead);
+    std::snprintf(
+        line, sizeof line,
+        "%-10s %6zu %5d %8d %6d %6.2fM %10s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
+        each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
+        each.granularity.workers, lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
+        std::string(reduction_name(each.plan.reduction)).c_str(),
+        each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
+        1e3 * each.step_seconds, tried, 100 * each.shares.busy, 100 * each.shares.idle,
+        100 * each.shares.overhead);
     text += line;
   }
   std::snprintf(line, sizeof line, "the first is taken; %zu plans were tried\n", choice.tried);

@@ -150,14 +150,13 @@ class Lowering {
 
   void loads() {
     for (const Chunk& chunk : blueprint_.chunks)
-      if (!load_with_forward(chunk)) load(chunk);
+      if (!load_with_forward(chunk)) load(chunk, host_task(chunk.group, false));
   }
 
-  void load(const Chunk& chunk) {
-    Task& task = host_task(chunk.group, false);
+  void load(const Chunk& chunk, Task& task) {
     task.actions.push_back({.phase = Phase::load, .chunk = chunk.id});
     // Loading ahead must not hold up the step that is computing.
-    if (task.actions.size() == 1) task.priority = -1;
+    if (task.on_host && task.actions.size() == 1) task.priority = -1;
     touch(task, samples(chunk), Mode::write);
   }
 
@@ -170,10 +169,7 @@ class Lowering {
           const bool last =
               s + 1 == blueprint_.segments.size() && part + 1 == program.forward.size();
           const bool loads = load_with_forward(chunk) && s == 0 && part == 0;
-          if (loads) {
-            load(chunk);
-            list_.tasks.back().priority = 0;
-          }
+          if (loads) load(chunk, task_for(chunk.group, false));
           forward(segment, part, chunk, loads);
           if (!last) continue;
           // Delivering happens on the host: a CPU task takes it along, a GPU task cannot.
@@ -423,8 +419,9 @@ class Lowering {
 
   bool on_cpu(GroupId group) const { return blueprint_.group(group).kind == DeviceKind::cpu; }
   bool load_with_forward(const Chunk& chunk) const {
-    return pass_ == Pass::evaluate && blueprint_.whole_chunks_forward() &&
-           together_ == Together::parts && on_cpu(chunk.group);
+    const bool asked = blueprint_.plan.gather_loads ||
+                       (pass_ == Pass::evaluate && blueprint_.whole_chunks_forward());
+    return asked && together_ == Together::parts && on_cpu(chunk.group);
   }
   const Program& program_of_segment(SegmentId s) const {
     const SegmentPlace& place = blueprint_.segments[s.value];

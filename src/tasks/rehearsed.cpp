@@ -13,6 +13,28 @@ namespace {
 // Predictions are rarely further off than this.
 constexpr double as_wrong_as = 1.5, as_wrong_at_most = 2;
 constexpr double as_good_as = 1.02;
+// Of so many of the best, the other way of loading is tried next to them.
+constexpr std::size_t with_twins = 2;
+
+using Cut = std::tuple<std::string, std::size_t, int, int>;
+
+Cut cut_of(const Candidate& each) {
+  const Granularity& granularity = each.granularity;
+  return {granularity.segments, granularity.chunks, granularity.team, granularity.workers};
+}
+
+// What a task less is worth is less than predictions err, but it is easily tried.
+void bring_twins_together(std::vector<std::size_t>& order, const Choice& choice) {
+  auto at = order.begin();
+  for (std::size_t pair = 0; pair < with_twins && at != order.end(); ++pair) {
+    const Cut cut = cut_of(choice.candidates[*at]);
+    const auto twin = std::find_if(
+        ++at, order.end(), [&](std::size_t i) { return cut_of(choice.candidates[i]) == cut; });
+    if (twin == order.end()) continue;
+    std::rotate(at, twin, twin + 1);
+    ++at;
+  }
+}
 
 }  // namespace
 
@@ -37,11 +59,12 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto predicted = [&](std::size_t i) { return choice.candidates[i].step_seconds; };
   std::ranges::stable_sort(order, {}, predicted);
-  std::set<std::tuple<std::string, std::size_t, int, int>> seen;
+  std::set<std::pair<Cut, bool>> seen;
   std::erase_if(order, [&](std::size_t i) {
-    const Granularity& each = choice.candidates[i].granularity;
-    return !seen.insert({each.segments, each.chunks, each.team, each.workers}).second;
+    const Candidate& each = choice.candidates[i];
+    return !seen.insert({cut_of(each), each.plan.gather_loads}).second;
   });
+  if (most > 2 * with_twins) bring_twins_together(order, choice);
   const auto alone = [&](std::size_t i) {
     const Granularity& each = choice.candidates[i].granularity;
     return each.workers * each.team == 1;

@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fewest_steps = 4;
-constexpr std::size_t most_finalists = 6;
+constexpr std::size_t most_finalists = 8;
 constexpr int rounds = 3;
 // By how much one may be behind the best and stay, after each round.
 constexpr double still_in[rounds] = {1.2, 1.1, 1.1};

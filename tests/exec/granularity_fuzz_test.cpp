@@ -52,6 +52,7 @@ Plan random_plan(Dice& dice, const Graph& graph, std::int64_t batch,
   group.lanes = static_cast<int>(dice.between(1, std::ssize(group.chunks)));
   group.team = static_cast<int>(dice.one_of<std::int64_t>({1, 1, 2, 3}));
   plan.gather_phases = dice.between(0, 3) > 0;
+  plan.gather_loads = dice.between(0, 1) > 0;
   plan.bucket_bytes = dice.one_of<std::int64_t>({1, 4096, std::int64_t{4} << 20});
   plan.steps_in_flight = static_cast<int>(dice.between(1, 3));
   plan.scheduler = dice.one_of<std::string>({"regatta", "regatta", "eager", "lws"});
@@ -112,6 +113,22 @@ TEST_P(GranularityFuzz, WorkersAndSchedulersHaveNoSayInTheBits) {
     SCOPED_TRACE(graph.name() + " " + to_json(plan, graph).dump());
     EXPECT_TRUE(execute(graph, plan, input, sgd, steps).parameters == first.parameters);
   }
+}
+
+TEST_P(GranularityFuzz, WhoLoadsHasNoSayInTheBits) {
+  Dice dice(2000 + GetParam());
+  const std::vector<SmallNetwork> networks = small_networks();
+  const Graph graph = build(dice.one_of(networks));
+  const std::int64_t batch = dice.between(2, 13);
+  Plan plan = random_plan(dice, graph, batch, {Reduction::slots, Reduction::loop});
+  const ReferenceInput<float> input = make_input<float>(graph, batch);
+  plan.gather_loads = false;
+  const ExecutedRun ahead = execute(graph, plan, input, sgd, steps);
+  plan.gather_loads = true;
+  SCOPED_TRACE(graph.name() + " " + to_json(plan, graph).dump());
+  const ExecutedRun gathered = execute(graph, plan, input, sgd, steps);
+  EXPECT_TRUE(gathered.parameters == ahead.parameters);
+  EXPECT_TRUE(gathered.losses == ahead.losses);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, GranularityFuzz, testing::Range(0u, 12u));

@@ -150,6 +150,7 @@ TEST(PlanFile, TheSchemaNamesEveryMember) {
   file.plan.order = {{}, {}};
   file.plan.stages = {{"here", "cpu", 0, 0}};
   file.plan.nodes.resize(2);
+  file.plan.gather_loads = true;
   const Json json = to_json(file, lenet5());
   for (const auto& [key, value] : json.items())
     EXPECT_TRUE(schema.at("properties").contains(key)) << key;

@@ -91,6 +91,27 @@ TEST(Plan, SurvivesItsJson) {
   EXPECT_EQ(to_json(back, graph), to_json(plan, graph));
 }
 
+TEST(Plan, GatheredLoadsSurviveTheJsonAndAreAbsentFromOlderFiles) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 2});
+  EXPECT_FALSE(to_json(plan, graph).contains("gather_loads"));
+  EXPECT_FALSE(plan_from_json(to_json(plan, graph), graph).gather_loads);
+  plan.gather_loads = true;
+  EXPECT_TRUE(plan_from_json(to_json(plan, graph), graph).gather_loads);
+  Json json = to_json(plan, graph);
+  json["gather_loads"] = "yes";
+  EXPECT_NE(error_text([&] { plan_from_json(json, graph); }).find("gather_loads"),
+            std::string::npos);
+}
+
+TEST(Plan, LoadsAreGatheredWithTheWorkOfCpusOnly) {
+  const Graph graph = fuse(build_model("tiny"));
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 2, .devices = {DeviceKind::cuda}});
+  EXPECT_TRUE(faults(plan, graph, 10).empty());
+  plan.gather_loads = true;
+  EXPECT_EQ(faults(plan, graph, 10).size(), 1u);
+}
+
 TEST(Plan, NamesWhatIsWrongInItsJson) {
   const Graph graph = fuse(build_model("lenet5"));
   Json json = to_json(make_plan(graph, recipe_of(10), {.workers = 1}), graph);

@@ -198,6 +198,53 @@ TEST(Choose, DevicesShareTheBatchByTheirSpeeds) {
   EXPECT_NEAR(static_cast<double>((*shares)[0]), 64, 3);
 }
 
+// As a machine, but a sample takes so long to load.
+class LoadingCosts final : public TaskCosts {
+ public:
+  LoadingCosts(const Blueprint& blueprint, double sample_seconds)
+      : blueprint_(blueprint), costs_(blueprint, {}), sample_seconds_(sample_seconds) {}
+  Estimate of(const Task& task, int busy) const override {
+    Estimate cost = costs_.of(task, busy);
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::load)
+        cost.seconds +=
+            sample_seconds_ * static_cast<double>(blueprint_.chunks[action.chunk.value].capacity);
+    return cost;
+  }
+  RuntimeCosts runtime() const override { return costs_.runtime(); }
+
+ private:
+  const Blueprint& blueprint_;
+  MachineCosts costs_;
+  double sample_seconds_;
+};
+
+Choice chosen_with_loading(double sample_seconds) {
+  const Graph graph = fuse(build_model("tiny"));
+  const CostsFor costs = [=](const Blueprint& blueprint) {
+    return std::make_unique<LoadingCosts>(blueprint, sample_seconds);
+  };
+  PlanOptions options{.workers = 2};
+  options.chunks = {2};
+  options.segments = "step";
+  return choose(graph, recipe_of(graph, 128), options, costs, 64);
+}
+
+TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
+  const Choice choice = chosen_with_loading(1e-8);
+  EXPECT_TRUE(choice.best().plan.gather_loads);
+  EXPECT_EQ(choice.best().tasks, 3u);
+  EXPECT_THAT(explain(choice), HasSubstr("gathered"));
+  // The other way stays among the candidates, to be tried out.
+  EXPECT_TRUE(std::ranges::any_of(choice.candidates,
+                                  [](const Candidate& each) { return !each.plan.gather_loads; }));
+}
+
+TEST(Choose, LongLoadsAreDoneAhead) {
+  for (const Candidate& each : chosen_with_loading(1e-4).candidates)
+    EXPECT_FALSE(each.plan.gather_loads);
+}
+
 TEST(Choose, TheExplanationHasTheChoiceFirst) {
   const Graph graph = fuse(build_model("tiny"));
   const std::string text = explain(chosen(graph, 64, {.workers = 2}));

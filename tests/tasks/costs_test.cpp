@@ -44,6 +44,25 @@ TEST(ProfileCosts, ATaskCostsWhatItsPiecesCost) {
   }
 }
 
+TEST(ProfileCosts, AGatheredLoadCostsWhatItCostsByItself) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan = plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
+  const Blueprint ahead = make_blueprint(graph, plan, {}, true);
+  plan.gather_loads = true;
+  const Blueprint gathered = make_blueprint(graph, plan, {}, true);
+  const auto profile = profile_of(ahead, 1e-6);
+  const auto all = [&](const Blueprint& blueprint) {
+    const ProfileCosts costs(blueprint, profile, data);
+    double seconds = 0;
+    for (const Task& task : lower(blueprint, Job::train).tasks)
+      seconds += costs.of(task, 2).seconds;
+    return seconds;
+  };
+  EXPECT_NEAR(all(gathered), all(ahead), 1e-3 * all(ahead));
+  const ProfileCosts costs(gathered, profile, data);
+  EXPECT_GT(costs.known_share(lower(gathered, Job::train), 1), 0.99);
+}
+
 TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const Blueprint one = blueprint_of(

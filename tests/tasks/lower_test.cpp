@@ -56,6 +56,47 @@ TEST(Lower, PlainDataParallelismIsATaskPerChunkAndOnePerBucket) {
   EXPECT_EQ(list.tasks.size(), 5u);
 }
 
+TEST(Lower, GatheredLoadsSaveATaskForEachChunk) {
+  for (const char* model : {"lenet5", "resnet18"})
+    for (const char* segments : {"step", "block", "op"})
+      for (const Job job : {Job::train, Job::middle}) {
+        const Graph graph = fuse(build_model(model, {.input = Shape{3, 32, 32}, .classes = 10}));
+        Plan plan = plan_for(
+            graph, 24, {.workers = 2, .chunks = std::vector{3L, 5L, 16L}, .segments = segments});
+        const TaskList ahead = lower(make_blueprint(graph, plan, {}, true), job);
+        plan.gather_loads = true;
+        const TaskList gathered = lower(make_blueprint(graph, plan, {}, true), job);
+        EXPECT_EQ(faults(gathered), std::vector<std::string>{});
+        EXPECT_EQ(gathered.tasks.size() + 3, ahead.tasks.size());
+        EXPECT_EQ(count(gathered, Phase::load), 3u);
+        for (const Task& task : gathered.tasks)
+          if (task.actions.front().phase == Phase::load) {
+            EXPECT_EQ(task.actions[1].phase, Phase::forward);
+            EXPECT_EQ(task.actions[1].chunk, task.actions[0].chunk);
+            EXPECT_FALSE(task.on_host);
+            EXPECT_EQ(task.priority, 0);
+          }
+      }
+}
+
+TEST(Lower, AGpusSamplesAreLoadedApartThoughLoadsAreGathered) {
+  const Graph graph = fuse(build_model("lenet5"));
+  PlanOptions options{.workers = 2, .chunks = std::vector{2L}};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  options.shares = {4, 8};
+  Plan plan = plan_for(graph, 12, options);
+  plan.gather_loads = true;
+  const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+  EXPECT_EQ(faults(list), std::vector<std::string>{});
+  EXPECT_EQ(count(list, Phase::load), 3u);
+  for (const Task& task : list.tasks)
+    if (task.actions.front().phase == Phase::load) {
+      const bool apart = task.actions.size() == 1;
+      EXPECT_EQ(apart, task.group == GroupId{1});
+      EXPECT_EQ(task.on_host, apart);
+    }
+}
+
 TEST(Lower, ACutBatchMeetsAtEveryBatchNormBothWays) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const PlanOptions cut{.workers = 2, .chunks = std::vector<std::int64_t>{3}};
