@@ -10,12 +10,15 @@
 #include "base/error.h"
 #include "plan/segments.h"
 #include "tasks/footprint.h"
+#include "tasks/stages.h"
 #include "train/job.h"
 
 namespace regatta::app {
 namespace {
 
 constexpr int most_loaders = 4;
+// More chunks than stages keep all of them busy; with four for each, a quarter is lost at most.
+constexpr std::int64_t chunks_of_a_stage = 4;
 
 struct NamedNode {
   std::string name;
@@ -104,10 +107,6 @@ const PlatformGroup* group_named(const PlatformNode& node, const std::string& na
 
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes / 1e6)) + " MB"; }
 
-Blueprint blueprint_of(const Graph& graph, const Plan& plan, const Recipe& recipe) {
-  return make_blueprint(graph, plan, numbers_of(recipe), true);
-}
-
 // The samples of each place given.
 Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<Place>& places,
                const std::vector<NamedNode>& nodes, const Graph& graph, const Recipe& recipe,
@@ -181,6 +180,46 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
   return plan;
 }
 
+Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<Stage>& stages, const NodeOptions& options) {
+  Plan plan;
+  plan.recipe = recipe.fingerprint();
+  plan.platform = platform.fingerprint();
+  plan.reduction = options.plan.reduction;
+  plan.segments = segments_named(graph, options.plan.segments.value_or("block"));
+  plan.gather_phases = false;
+  plan.stages = stages;
+  const std::vector<std::int64_t> chunks =
+      options.plan.chunks && options.plan.chunks->size() > 1
+          ? *options.plan.chunks
+          : equal_chunks(recipe.batch,
+                         std::min(options.plan.chunks ? options.plan.chunks->front()
+                                                      : chunks_of_a_stage * std::ssize(stages),
+                                  recipe.batch));
+  NodeOptions whole = options;  // a group's workers are one team for each chunk
+  whole.plan.chunks.reset();
+  const std::vector<NamedNode> all = all_nodes(platform);
+  for (const Stage& stage : stages) {
+    const std::string who = "--stages: platform '" + platform.name + "' has no ";
+    const auto named = std::ranges::find(all, stage.node, &NamedNode::name);
+    if (named == all.end()) throw InputError(who + "node '" + stage.node + "'");
+    const PlatformGroup* device = group_named(*named->node, stage.group);
+    if (!device) throw InputError(who + "group '" + stage.group + "' on node '" + stage.node + "'");
+    auto node = std::ranges::find(plan.nodes, stage.node, &PlanNode::name);
+    if (node == plan.nodes.end()) node = plan.nodes.insert(plan.nodes.end(), {stage.node, {}});
+    if (std::ranges::find(node->groups, stage.group, &DeviceGroup::name) != node->groups.end())
+      continue;
+    DeviceGroup group =
+        group_at({0, device, stage.group}, recipe.batch, true, graph, recipe, whole);
+    group.chunks = chunks;
+    group.lanes = std::min(group.workers, static_cast<int>(chunks.size()));
+    if (plan.nodes.size() == 1 && node->groups.empty() && group.kind == DeviceKind::cuda)
+      plan.loaders = most_loaders;
+    node->groups.push_back(std::move(group));
+  }
+  return plan;
+}
+
 std::vector<Stage> parse_stages(const std::string& text) {
   std::vector<Stage> stages;
   std::size_t begin = 0;
@@ -212,43 +251,86 @@ std::vector<Stage> parse_stages(const std::string& text) {
   return stages;
 }
 
-void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
-                    const Platform& platform) {
-  // Nodes of one kind with the same share need the same.
-  std::set<std::string> seen;
-  std::string text;
-  const std::vector<NamedNode> all = all_nodes(platform);
+namespace {
+
+// "'a/cpu' needs 3 MB of 2 MB, most of it for ..."; nothing if it fits.
+std::string shortage(const std::string& who, std::size_t needed, const PlatformGroup* group,
+                     const std::vector<Footprint>& found, GroupId id) {
+  if (!group || group->memory <= 0 || needed <= static_cast<std::size_t>(group->memory)) return {};
+  std::string text = "'" + who + "' needs " + megabytes(static_cast<double>(needed)) + " of " +
+                     megabytes(static_cast<double>(group->memory)) + ", most of it for ";
+  int told = 0;
+  for (const Footprint& each : found)
+    if (each.group == id && told++ < 3)
+      text += (told > 1 ? ", " : "") + std::string(buffer_kind_name(each.kind)) + " " +
+              megabytes(static_cast<double>(each.bytes));
+  return text;
+}
+
+// The platform's node that a node of the plan is; this machine has any name.
+const PlatformNode* node_named(const std::vector<NamedNode>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &NamedNode::name);
+  if (found != all.end()) return found->node;
+  return all.size() == 1 ? all.front().node : nullptr;
+}
+
+std::vector<std::string> shortages_of_stages(const Graph& graph, const Plan& plan,
+                                             const Recipe& recipe,
+                                             const std::vector<NamedNode>& all) {
+  std::vector<std::string> texts;
+  const TaskList list = lower_stages(plan, stage_blueprints(graph, plan, numbers_of(recipe)));
+  const std::vector<Footprint> found = stage_footprints(plan, list);
+  GroupId id;
+  for (const PlanNode& node : plan.nodes)
+    for (const DeviceGroup& group : node.groups) {
+      if (const PlatformNode* there = node_named(all, node.name))
+        texts.push_back(shortage(node.name + "/" + group.name, stage_bytes(found, id),
+                                 group_named(*there, group.name), found, id));
+      ++id.value;
+    }
+  return texts;
+}
+
+std::vector<std::string> shortages_of_nodes(const Graph& graph, const Plan& plan,
+                                            const Recipe& recipe,
+                                            const std::vector<NamedNode>& all) {
+  std::vector<std::string> texts;
+  std::set<std::string> seen;  // nodes of one kind with the same share need the same
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    auto named = std::ranges::find(all, plan.nodes[n].name, &NamedNode::name);
-    if (named == all.end() && all.size() == 1) named = all.begin();  // this machine
-    if (named == all.end()) continue;
-    std::string key = named->node->name;
+    const PlatformNode* there = node_named(all, plan.nodes[n].name);
+    if (!there) continue;
+    std::string key = there->name;
     for (const DeviceGroup& group : plan.nodes[n].groups)
       for (const std::int64_t chunk : group.chunks) key += "/" + std::to_string(chunk);
     if (!seen.insert(std::move(key)).second) continue;
-    const Plan part = plan_of_node(plan, n);
-    const Blueprint blueprint = blueprint_of(graph, part, recipe);
+    const Blueprint blueprint =
+        make_blueprint(graph, plan_of_node(plan, n), numbers_of(recipe), true);
     const TaskList list = lower(blueprint, Job::train);
     const std::vector<Footprint> found = footprints(blueprint, {&list});
     for (std::uint32_t g = 0; g < plan.nodes[n].groups.size(); ++g) {
       const std::string& name = plan.nodes[n].groups[g].name;
-      const PlatformGroup* group = group_named(*named->node, name);
-      const std::size_t needed = peak_bytes(blueprint, found, GroupId{g});
-      if (!group || group->memory <= 0 || needed <= static_cast<std::size_t>(group->memory))
-        continue;
-      text += (text.empty() ? "" : "; ") + ("'" + plan.nodes[n].name + "/" + name + "' needs ") +
-              megabytes(static_cast<double>(needed)) + " of " +
-              megabytes(static_cast<double>(group->memory)) + ", most of it for ";
-      int told = 0;
-      for (const Footprint& each : found)
-        if (each.group == GroupId{g} && told++ < 3)
-          text += (told > 1 ? ", " : "") + std::string(buffer_kind_name(each.kind)) + " " +
-                  megabytes(static_cast<double>(each.bytes));
+      texts.push_back(shortage(plan.nodes[n].name + "/" + name,
+                               peak_bytes(blueprint, found, GroupId{g}), group_named(*there, name),
+                               found, GroupId{g}));
     }
   }
-  if (!text.empty())
-    throw InputError("the plan does not fit into memory: " + text +
-                     "; use a smaller --batch, more nodes or more chunks");
+  return texts;
+}
+
+}  // namespace
+
+void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
+                    const Platform& platform) {
+  const std::vector<NamedNode> all = all_nodes(platform);
+  const bool staged = !plan.stages.empty();
+  std::string text;
+  for (const std::string& each : staged ? shortages_of_stages(graph, plan, recipe, all)
+                                        : shortages_of_nodes(graph, plan, recipe, all))
+    if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
+  if (text.empty()) return;
+  // A pipeline keeps all chunks of a step: cutting finer does not help.
+  throw InputError("the plan does not fit into memory: " + text + "; use a smaller --batch, " +
+                   (staged ? "or more stages" : "more nodes or more chunks"));
 }
 
 }  // namespace regatta::app

@@ -28,6 +28,11 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
 // follows the plan.
 std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet);
 
+// The batch goes through the stages' groups chunk by chunk, `options.plan.chunks` of them or four
+// for each stage. Throws InputError that names what the platform does not have.
+Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<Stage>& stages, const NodeOptions& options);
+
 // "a/cpu=0-3,b/gpu=4-9": which group owns which segments. Throws InputError that says how.
 std::vector<Stage> parse_stages(const std::string& text);
 

@@ -193,11 +193,10 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
   predicted.step = {made.step_s.front(), low, high};
   predicted.energy_j = made.energy_j.front();
   for (const sim::GroupUse& use : made.groups) {
-    if (use.group == "host") continue;  // those that only load
-    GroupPrediction each{use.node, use.group, use.busy_s / use.workers, 0};
-    for (const auto& memory : fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind))
-      if (memory.group == use.group) each.peak_bytes = static_cast<std::int64_t>(memory.bytes);
-    predicted.groups.push_back(std::move(each));
+    const auto memory = fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind);
+    if (use.pool >= memory.size()) continue;  // those that only load
+    predicted.groups.push_back({use.node, use.group, use.busy_s / use.workers,
+                                static_cast<std::int64_t>(memory[use.pool].bytes)});
   }
   return predicted;
 }
@@ -217,26 +216,19 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   nodes.plan = options.plan;
   nodes.plan.layout = default_cpu_layout();
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
-  file.plan = plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
-  if (flags.stages) {
-    file.plan.stages = parse_stages(*flags.stages);
-    // Every sample passes through every stage.
-    for (PlanNode& node : file.plan.nodes)
-      for (DeviceGroup& group : node.groups) {
-        group.chunks = equal_chunks(
-            job.recipe.batch, std::min<std::int64_t>(std::ssize(group.chunks), job.recipe.batch));
-        group.lanes = static_cast<int>(group.chunks.size());
-      }
-  }
+  if (flags.stages && (flags.nodes || flags.shares))
+    throw InputError("--stages says who computes what: drop --nodes and --shares");
+  file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
+                                              parse_stages(*flags.stages), nodes)
+                           : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
   require_valid(file.plan, job.graph, job.recipe.batch);
   require_memory(job.graph, file.plan, job.recipe, platform);
   file.buckets = buckets_of(
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
-  if (!file.plan.stages.empty()) return file;
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(fleet);
-  if (groups_of(file.plan).size() > 1) {
+  if (groups_of(file.plan).size() > 1 && !flags.stages) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
     std::printf("groups arrive within %.1f%% of each other where their gradients meet\n",
@@ -260,16 +252,16 @@ void print(const PlanFile& file, const std::string& path) {
                   group.name.c_str(), static_cast<long long>(share_of(group)), group.chunks.size(),
                   group.chunks.size() == 1 ? "" : "s", group.workers,
                   group.workers == 1 ? "" : "s");
+      for (const Stage& stage : plan.stages)
+        if (stage.node == node.name && stage.group == group.name)
+          std::printf(", segments %u to %u", stage.first, stage.last);
       if (file.predicted)
         std::printf(", %.0f MB",
                     static_cast<double>(file.predicted->groups[told - 1].peak_bytes) / 1e6);
       std::printf("\n");
     }
   if (told > most_groups_told) std::printf("  and %zu more groups\n", told - most_groups_told);
-  if (!file.predicted) {
-    std::printf("its time is not predicted: pipelines cannot be simulated yet\n");
-    return;
-  }
+  if (!file.predicted) return;
   const Prediction& predicted = *file.predicted;
   std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J\n", predicted.step.seconds,
               predicted.step.low, predicted.step.high, predicted.energy_j);

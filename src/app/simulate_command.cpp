@@ -192,19 +192,18 @@ struct GroupRow {
 
 // Ranks of one kind together: nobody reads a thousand rows.
 std::vector<GroupRow> rows_of(const sim::PreparedFleet& fleet, const sim::Simulated& made) {
-  std::map<std::pair<int, std::string>, GroupRow> rows;
+  std::map<std::pair<int, std::size_t>, GroupRow> rows;
   for (const sim::GroupUse& use : made.groups) {
     const int kind = fleet.fleet().ranks[static_cast<std::size_t>(use.rank)].kind;
-    GroupRow& row = rows[{kind, use.group}];
+    GroupRow& row = rows[{kind, use.pool}];
     if (row.ranks++ == 0) {
       row.node = use.node;
       row.group = use.group;
       row.workers = use.workers;
-      for (const auto& memory : fleet.memory(kind))
-        if (memory.group == use.group) {
-          row.peak_bytes = memory.bytes;
-          row.room = memory.room;
-        }
+      if (const auto memory = fleet.memory(kind); use.pool < memory.size()) {
+        row.peak_bytes = memory[use.pool].bytes;
+        row.room = memory[use.pool].room;
+      }
     }
     row.busy_s += use.busy_s;
   }

@@ -180,10 +180,14 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
     check(samples == batch, "its chunks hold " + std::to_string(samples) + " samples, the batch " +
                                 std::to_string(batch));
   else  // every sample passes through every stage
-    for (const DeviceGroup* group : groups_of(plan))
+    for (const DeviceGroup* group : groups_of(plan)) {
       check(share_of(*group) == batch, "a stage takes the whole batch of " + std::to_string(batch) +
                                            ", but group '" + group->name + "' " +
                                            std::to_string(share_of(*group)) + " samples");
+      check(group->chunks == groups_of(plan).front()->chunks,
+            "group '" + group->name + "' cuts the batch in another way than the first: a chunk " +
+                "goes through all stages");
+    }
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
   for (const Segment& segment : plan.segments) {
@@ -220,9 +224,19 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   for (std::size_t i = 0; i + 1 < plan.stages.size(); ++i)
     check(plan.stages[i + 1].first == plan.stages[i].last + 1,
           "stage " + std::to_string(i + 1) + " does not begin after the one before it");
-  if (!plan.stages.empty())
+  if (!plan.stages.empty()) {
     check(plan.stages.front().first == 0 && plan.stages.back().last + 1 == plan.segments.size(),
-          "its stages do not cover its segments");
+          "its stages do not cover its " + std::to_string(plan.segments.size()) + " segments");
+    check(plan.placement == Placement::dynamic,
+          "stages have an order of their own, so its placement must be dynamic");
+    for (const PlanNode& node : plan.nodes)
+      for (const DeviceGroup& group : node.groups)
+        check(std::ranges::any_of(plan.stages,
+                                  [&](const Stage& stage) {
+                                    return stage.node == node.name && stage.group == group.name;
+                                  }),
+              "group '" + node.name + "/" + group.name + "' has no stage");
+  }
   const std::size_t workers = workers_of(plan).size();
   if (plan.placement == Placement::fixed)
     check(plan.order.size() == workers, "placement static needs an order for each of " +

@@ -127,8 +127,26 @@ void Crew::fetch(std::int64_t id) {
       world_.later(0, arrived);
     else
       world_.later(berth_.latencies[f][t],
-                   [this, route, size = amount, arrived] { world_.send(route, size, arrived); });
+                   [this, route, size = amount, arrived] { send(route, size, arrived); });
   }
+}
+
+// A stage sends its chunks one after the other: two of them on one link would only delay the first.
+void Crew::send(int route, double bytes, World::Then arrived) {
+  if (work_.blueprint().plan.stages.empty()) return world_.send(route, bytes, std::move(arrived));
+  std::deque<Parcel>& waiting = sending_[route];
+  waiting.push_back({bytes, std::move(arrived)});
+  if (waiting.size() == 1) send_next(route);
+}
+
+void Crew::send_next(int route) {
+  world_.send(route, sending_[route].front().bytes, [this, route] {
+    std::deque<Parcel>& waiting = sending_[route];
+    const World::Then arrived = std::move(waiting.front().arrived);
+    waiting.pop_front();
+    if (!waiting.empty()) send_next(route);
+    arrived();
+  });
 }
 
 // --- workers -------------------------------------------------------------------------------------

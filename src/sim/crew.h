@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "sim/work.h"
@@ -78,6 +80,8 @@ class Crew {
   void released(std::int64_t id);
   void become_ready(std::int64_t id);
   void fetch(std::int64_t id);
+  void send(int route, double bytes, World::Then arrived);
+  void send_next(int route);
   void queue(std::int64_t id);
   void hand_out();
   void take(int worker, std::int64_t id);
@@ -111,6 +115,11 @@ class Crew {
   std::vector<std::size_t> first_place_;       // by buffer
   std::vector<Place> places_;
   double bytes_fetched_ = 0;
+  struct Parcel {
+    double bytes = 0;
+    World::Then arrived;
+  };
+  std::map<int, std::deque<Parcel>> sending_;  // by route, of a pipeline; the first is on its way
   bool gathering_ = false;  // several tasks become ready at once: nobody takes one before all did
 };
 

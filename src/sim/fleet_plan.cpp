@@ -5,11 +5,15 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "tasks/choose.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
+#include "tasks/stages.h"
 
 namespace regatta::sim {
 namespace {
+
+constexpr std::size_t most_stages = 62;  // their memories are bits of a word
 
 // A place where a rank can be.
 struct Site {
@@ -69,12 +73,20 @@ std::vector<std::int64_t> shares_of(const std::vector<double>& speeds, std::int6
 }  // namespace
 
 PreparedFleet::Kind::Kind(const Graph& graph, const Recipe& recipe, const Plan& plan,
-                          std::shared_ptr<const Profile> profile)
-    : blueprint(make_blueprint(graph, plan,
-                               {recipe.loaded_dtype(), recipe.precision, recipe.optimizer}, true)),
-      list(lower(blueprint, Job::train)),
-      measured(blueprint, std::move(profile), recipe.data) {
-  require_order(blueprint, list);
+                          std::vector<std::shared_ptr<const Profile>> profiles)
+    : blueprint(make_blueprint(graph, plan, numbers_of(recipe), true)) {
+  if (plan.stages.empty()) {
+    list = lower(blueprint, Job::train);
+    measured = std::make_unique<ProfileCosts>(blueprint, profiles.front(), recipe.data);
+    require_order(blueprint, list);
+    return;
+  }
+  stages = stage_blueprints(graph, plan, numbers_of(recipe));
+  list = lower_stages(plan, stages);
+  std::vector<std::unique_ptr<TaskCosts>> by_group;
+  for (std::size_t g = 0; g < stages.size(); ++g)
+    by_group.push_back(std::make_unique<ProfileCosts>(stages[g], profiles[g], recipe.data));
+  measured = std::make_unique<StageCosts>(std::move(by_group));
 }
 
 PreparedFleet::PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles)
@@ -97,7 +109,12 @@ int PreparedFleet::kind_of(const std::string& key, const Plan& plan,
                            const std::vector<const PlatformGroup*>& devices) {
   const auto [found, fresh] = numbers_.try_emplace(key, static_cast<int>(kinds_.size()));
   if (!fresh) return found->second;
-  kinds_.push_back(std::make_unique<Kind>(graph_, recipe_, plan, profile_of(devices)));
+  std::vector<std::shared_ptr<const Profile>> profiles;
+  if (plan.stages.empty())
+    profiles = {profile_of(devices)};
+  else
+    for (const PlatformGroup* device : devices) profiles.push_back(profile_of({device}));
+  kinds_.push_back(std::make_unique<Kind>(graph_, recipe_, plan, std::move(profiles)));
   Kind& kind = *kinds_.back();
   std::vector<DeviceSpeed> speeds;
   for (std::uint32_t g = 0; g < devices.size(); ++g) {
@@ -105,11 +122,11 @@ int PreparedFleet::kind_of(const std::string& key, const Plan& plan,
     PlatformGroup device = *devices[g];
     const DeviceGroup& group = *groups_of(plan)[g];
     if (device.kind == DeviceKind::cpu) device.costs.flops *= group.team;
-    speeds.push_back(speed_of(device, kind.list, kind.measured, GroupId{g}));
+    speeds.push_back(speed_of(device, kind.list, *kind.measured, GroupId{g}));
     kind.rooms.push_back(static_cast<std::size_t>(device.memory));
     estimated_ = estimated_ || device.costs.estimate();
   }
-  kind.costs = std::make_unique<DeviceCosts>(kind.list, kind.measured, std::move(speeds));
+  kind.costs = std::make_unique<DeviceCosts>(kind.list, *kind.measured, std::move(speeds));
   fleet_.kinds.push_back({&kind.blueprint, &kind.list, kind.costs.get()});
   return found->second;
 }
@@ -138,17 +155,41 @@ std::vector<Device> PreparedFleet::devices_for(const Plan& plan, const PlatformN
   return devices;
 }
 
+int PreparedFleet::node_for(const Plan& plan, std::size_t n) const {
+  int node = 0;
+  while (node < wiring_.nodes() && wiring_.node_name(node) != plan.nodes[n].name) ++node;
+  if (node < wiring_.nodes()) return node;
+  if (plan.nodes.size() == 1) return 0;
+  throw InputError("platform '" + fleet_.platform.name + "' has no node '" + plan.nodes[n].name +
+                   "', which the plan names");
+}
+
+void PreparedFleet::follow_stages(const Plan& plan) {
+  Rank rank;
+  std::vector<const PlatformGroup*> groups;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const int node = node_for(plan, n);
+    for (const Device device : devices_for(plan_of_node(plan, n), wiring_.node(node))) {
+      rank.devices.push_back(device);
+      rank.nodes.push_back(node);
+      groups.push_back(&wiring_.node(node).groups[static_cast<std::size_t>(device.group)]);
+    }
+  }
+  if (groups.size() > most_stages)
+    throw InputError("the plan has stages on " + std::to_string(groups.size()) +
+                     " groups: at most " + std::to_string(most_stages) + " can be simulated");
+  // Who loads sits with the first stage.
+  rank.node = rank.nodes[owners_of_segments(plan).front().value];
+  rank.kind = kind_of("stages", plan, groups);
+  fleet_.ranks.push_back(std::move(rank));
+  batch_ = recipe_.batch;
+}
+
 void PreparedFleet::follow(const Plan& plan) {
-  if (!plan.stages.empty())
-    throw InputError("the plan has stages: pipelines cannot be simulated yet");
+  if (!plan.stages.empty()) return follow_stages(plan);
   fleet_.update = plan.update;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    int node = 0;
-    while (node < wiring_.nodes() && wiring_.node_name(node) != plan.nodes[n].name) ++node;
-    if (node == wiring_.nodes() && plan.nodes.size() == 1) node = 0;
-    if (node == wiring_.nodes())
-      throw InputError("platform '" + fleet_.platform.name + "' has no node '" +
-                       plan.nodes[n].name + "', which the plan names");
+    const int node = node_for(plan, n);
     Plan own = plan.nodes.size() == 1 ? plan : plan_of_node(plan, n);
     if (plan.nodes.size() > 1 && own.placement == Placement::fixed) {
       // Exchanges split tasks, so an order of the plan's own tasks would not fit.
@@ -229,11 +270,16 @@ int PreparedFleet::cores_used() const {
 
 std::vector<PreparedFleet::Memory> PreparedFleet::memory(int number) const {
   const Kind& kind = *kinds_[static_cast<std::size_t>(number)];
-  const std::vector<Footprint> found = footprints(kind.blueprint, {&kind.list});
+  const bool staged = !kind.stages.empty();
+  const std::vector<Footprint> found = staged ? stage_footprints(kind.blueprint.plan, kind.list)
+                                              : footprints(kind.blueprint, {&kind.list});
   std::vector<Memory> all;
   const auto groups = groups_of(kind.blueprint.plan);
   for (std::uint32_t g = 0; g < groups.size(); ++g)
-    all.push_back({groups[g]->name, peak_bytes(kind.blueprint, found, GroupId{g}), kind.rooms[g]});
+    all.push_back(
+        {groups[g]->name,
+         staged ? stage_bytes(found, GroupId{g}) : peak_bytes(kind.blueprint, found, GroupId{g}),
+         kind.rooms[g]});
   return all;
 }
 

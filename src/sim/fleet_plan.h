@@ -20,9 +20,9 @@ class PreparedFleet {
  public:
   PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles);
 
-  // The ranks are the plan's nodes. They are found on the platform by name, their groups by name or
-  // else by kind; a plan of one node goes to the first. Throws InputError that names what is not
-  // there.
+  // The ranks are the plan's nodes; a pipeline is one rank. Nodes are found on the platform by
+  // name, their groups by name or else by kind; a plan of one node goes to the first. Throws
+  // InputError that names what is not there.
   void follow(const Plan& plan);
 
   struct Spread {
@@ -55,11 +55,13 @@ class PreparedFleet {
 
  private:
   struct Kind {
+    // A profile for each stage of a pipeline, else one.
     Kind(const Graph& graph, const Recipe& recipe, const Plan& plan,
-         std::shared_ptr<const Profile> profile);
+         std::vector<std::shared_ptr<const Profile>> profiles);
     Blueprint blueprint;
+    std::vector<Blueprint> stages;  // by group, of a pipeline
     TaskList list;
-    ProfileCosts measured;
+    std::unique_ptr<TaskCosts> measured;
     std::unique_ptr<DeviceCosts> costs;
     std::vector<std::size_t> rooms;
   };
@@ -67,6 +69,8 @@ class PreparedFleet {
               const std::vector<const PlatformGroup*>& devices);
   std::shared_ptr<const Profile> profile_of(const std::vector<const PlatformGroup*>& devices) const;
   std::vector<Device> devices_for(const Plan& plan, const PlatformNode& node) const;
+  int node_for(const Plan& plan, std::size_t n) const;
+  void follow_stages(const Plan& plan);
 
   Graph graph_;
   Recipe recipe_;

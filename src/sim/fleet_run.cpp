@@ -44,6 +44,9 @@ class FleetRun {
     if (outcome.step_ends.size() != static_cast<std::size_t>(options_.steps))
       throw Error("internal: the simulation stands still at step " +
                   std::to_string(outcome.step_ends.size() + 1));
+    // What a pipeline sends is its tasks' data.
+    for (std::size_t r = 0; r < crews_.size(); ++r)
+      if (!fleet_.ranks[r].nodes.empty()) bytes_ += crews_[r]->bytes_fetched();
     outcome.bytes = {bytes_};
     if (replica > 0) return outcome;
     for (const auto& crew : crews_)

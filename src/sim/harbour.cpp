@@ -17,7 +17,10 @@ Harbour::Harbour(const Fleet& fleet)
   require_same_buckets();
   // All devices of a node draw power, also those that have nothing to do.
   std::set<int> nodes;
-  for (const Rank& rank : fleet.ranks) nodes.insert(rank.node);
+  for (const Rank& rank : fleet.ranks) {
+    nodes.insert(rank.node);
+    nodes.insert(rank.nodes.begin(), rank.nodes.end());
+  }
   for (const int node : nodes) {
     const std::vector<PlatformGroup>& groups = wiring_.node(node).groups;
     for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
@@ -53,16 +56,19 @@ int Harbour::host_of(int node, Device device) const {
   return found->second;
 }
 
-// Memory 0 is the node's own, the others are its GPUs'.
+// Memory 0 is the node's own, the others are its GPUs', or the stages' of a pipeline.
 Endpoint Harbour::memory_of(const Rank& rank, int memory) const {
   if (memory == 0) return {rank.node, -1};
-  const Device device = rank.devices[static_cast<std::size_t>(memory) - 1];
+  const auto group = static_cast<std::size_t>(memory) - 1;
+  const Device device = rank.devices[group];
+  const int node = rank.node_of(group);
   int gpu = device.unit;
-  const std::vector<PlatformGroup>& groups = wiring_.node(rank.node).groups;
+  const std::vector<PlatformGroup>& groups = wiring_.node(node).groups;
+  if (groups[static_cast<std::size_t>(device.group)].kind == DeviceKind::cpu) return {node, -1};
   for (int g = 0; g < device.group; ++g)
     if (groups[static_cast<std::size_t>(g)].kind == DeviceKind::cuda)
       gpu += groups[static_cast<std::size_t>(g)].count;
-  return {rank.node, gpu};
+  return {node, gpu};
 }
 
 std::vector<Endpoint> Harbour::endpoints() const {
@@ -80,7 +86,7 @@ Berth Harbour::berth(const Rank& rank, std::vector<std::vector<int>>& routes) co
   const std::vector<Pool>& pools = each.pools();
   for (std::size_t p = 0; p < pools.size(); ++p) {
     if (p < rank.devices.size()) {
-      berth.hosts.push_back(host_of(rank.node, rank.devices[p]));
+      berth.hosts.push_back(host_of(rank.node_of(p), rank.devices[p]));
       continue;
     }
     // Loaders sit on the node's cores.

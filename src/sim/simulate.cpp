@@ -30,13 +30,15 @@ class RecordMaker {
           {"step", static_cast<std::int64_t>(s) + 1, nanoseconds(outcome_.step_ends[s])});
     add_joules();
     if (!outcome_.bytes.empty() && outcome_.bytes.front() > 0)
-      record_.links.push_back({"ranks", "ranks", static_cast<std::int64_t>(outcome_.bytes.front()),
+      record_.links.push_back({ends(), ends(), static_cast<std::int64_t>(outcome_.bytes.front()),
                                static_cast<std::int64_t>(fleet_.ranks.size())});
     record_.metadata["simulated"] = fleet_.platform.name;
     return std::move(record_);
   }
 
  private:
+  std::string ends() const { return fleet_.ranks.size() > 1 ? "ranks" : "stages"; }
+
   void add_kinds() {
     for (const Work& work : harbour_.works()) {
       first_kind_.push_back(static_cast<std::int32_t>(record_.kinds.size()));
@@ -54,12 +56,14 @@ class RecordMaker {
     std::map<std::pair<int, DeviceKind>, int> counts;  // of a node
     for (const Rank& rank : fleet_.ranks) {
       first_worker_.push_back(static_cast<std::int32_t>(record_.workers.size()));
-      for (const Pool& pool : harbour_.work(rank).pools())
-        for (int i = 0; i < pool.workers; ++i) {
-          const std::string kind(device_kind_name(pool.kind));
-          record_.workers.push_back({kind + " " + std::to_string(counts[{rank.node, pool.kind}]++),
-                                     pool.group, harbour_.wiring().node_name(rank.node), kind});
-        }
+      const std::vector<Pool>& pools = harbour_.work(rank).pools();
+      for (std::size_t p = 0; p < pools.size(); ++p) {
+        const std::string kind(device_kind_name(pools[p].kind));
+        const int node = rank.node_of(p);
+        for (int i = 0; i < pools[p].workers; ++i)
+          record_.workers.push_back({kind + " " + std::to_string(counts[{node, pools[p].kind}]++),
+                                     pools[p].group, harbour_.wiring().node_name(node), kind});
+      }
     }
   }
 
@@ -161,7 +165,8 @@ void add_use(Simulated& made, const Fleet& fleet, const Harbour& harbour,
           busy[static_cast<std::size_t>(work.pool_of(t))] +=
               outcome.happened[next].end - outcome.happened[next].start;
     for (std::size_t p = 0; p < work.pools().size(); ++p)
-      made.groups.push_back({static_cast<int>(r), harbour.wiring().node_name(fleet.ranks[r].node),
+      made.groups.push_back({static_cast<int>(r), p,
+                             harbour.wiring().node_name(fleet.ranks[r].node_of(p)),
                              work.pools()[p].group, work.pools()[p].workers, busy[p] / counted});
   }
 }

@@ -26,11 +26,14 @@ struct Device {
 };
 
 // A replica of the network. With several, each computes its own batch and their gradients are
-// exchanged bucket by bucket.
+// exchanged bucket by bucket. A pipeline is one replica, its groups are on nodes of their own.
 struct Rank {
   int kind = 0;                 // in Fleet::kinds
   int node = 0;                 // counted as Wiring counts
   std::vector<Device> devices;  // by GroupId
+  std::vector<int> nodes = {};  // by GroupId, of a pipeline; empty: all are on `node`
+
+  int node_of(std::size_t group) const { return group < nodes.size() ? nodes[group] : node; }
 };
 
 struct Fleet {
@@ -55,6 +58,7 @@ struct SimulationOptions {
 
 struct GroupUse {
   int rank = 0;
+  std::size_t pool = 0;  // groups of its plan by GroupId, then those that only load
   std::string node, group;
   int workers = 0;
   double busy_s = 0;  // of all its workers, in a step
@@ -66,7 +70,7 @@ struct Simulated {
   std::vector<double> step_s, energy_j;
   std::vector<GroupUse> groups;  // in the first replica
   std::int64_t tasks = 0;        // of a replica
-  double exchanged_bytes = 0;    // sent in a step by all ranks together
+  double exchanged_bytes = 0;    // sent in a step by all ranks, or stages, together
 };
 
 // In a process of its own: SimGrid's engine cannot be made twice, and ends the process on a

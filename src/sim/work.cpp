@@ -6,6 +6,7 @@
 #include "sim/split_updates.h"
 #include "tasks/dependencies.h"
 #include "tasks/policy.h"
+#include "tasks/stages.h"
 
 namespace regatta::sim {
 
@@ -16,7 +17,7 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
   awaiting_.assign(blueprint.buckets.size(), nobody);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const Task& task = list.tasks[t];
-    pool_of_.push_back(task.on_host ? host_ : static_cast<int>(task.group.value));
+    pool_of_.push_back(pool_for(task));
     exchanged_.emplace_back();
     if (!several) continue;
     // With clipping a bucket is measured before it is updated: the first to come waits.
@@ -27,13 +28,17 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
     }
   }
   make_lines(costs);
-  ranks_ = ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
-  double submitted = 0;
-  for (const Task& task : list.tasks) {
-    submitted +=
-        runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
-    submission_.push_back(submitted);
+  ranks_ = staged() ? fill_drain_ranks(list)
+                    : ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
+  // The stages of a pipeline submit side by side.
+  std::vector<double> submitted(staged() ? pools_.size() : 1, 0);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    double& mine = submitted[staged() ? static_cast<std::size_t>(pool_of_[t]) : 0];
+    mine += runtime_.submission +
+            runtime_.dependency * static_cast<double>(list.tasks[t].accesses.size());
+    submission_.push_back(mine);
   }
+  submission_seconds_ = std::ranges::max(submitted);
   connect();
 }
 
@@ -43,15 +48,22 @@ void Work::make_pools() {
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const bool cpu = groups[g]->kind == DeviceKind::cpu;
     if (cpu) host_ = static_cast<int>(g);
-    // Memory 0 is the node's own.
+    // Memory 0 is the node's own; stages are on nodes of their own.
     pools_.push_back({groups[g]->name, groups[g]->kind, cpu ? groups[g]->workers : 1,
-                      cpu ? 0 : static_cast<int>(g) + 1});
+                      cpu && !staged() ? 0 : static_cast<int>(g) + 1});
   }
   memories_ = static_cast<int>(groups.size()) + 1;
   if (std::ranges::all_of(pools_, [](const Pool& pool) { return pool.memory == 0; })) memories_ = 1;
-  if (host_ >= 0) return;
+  if (host_ >= 0 && !(staged() && blueprint_.plan.loaders > 0)) return;
   host_ = static_cast<int>(pools_.size());
   pools_.push_back({"host", DeviceKind::cpu, std::max(blueprint_.plan.loaders, 1), 0});
+}
+
+int Work::pool_for(const Task& task) const {
+  const auto group = static_cast<int>(task.group.value);
+  // A stage's cores load and deliver for themselves.
+  const bool own = staged() && pools_[task.group.value].kind == DeviceKind::cpu;
+  return task.on_host && !own ? host_ : group;
 }
 
 // Chunks of one size have one cost, so most tasks are looked up once for many.
@@ -150,6 +162,7 @@ const std::vector<std::uint32_t>& Work::waits(std::int64_t step) const {
 
 int Work::home_memory(std::uint32_t buffer) const {
   const Buffer& what = list_.buffers[buffer];
+  if (staged()) return -1;  // wherever its stage is
   const auto memory_of = [&](GroupId group) { return pools_[group.value].memory; };
   switch (what.kind) {
     case BufferKind::packed:

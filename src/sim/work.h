@@ -33,9 +33,9 @@ class Work {
   int host_pool() const { return host_; }
   int pool_of(std::size_t task) const { return pool_of_[task]; }
   double rank(std::size_t task) const { return ranks_[task]; }
-  // From the begin of submitting a step to the submission of a task; the last one: of them all.
+  // From the begin of submitting a step to the submission of a task, and of them all.
   double submitted_after(std::size_t task) const { return submission_[task]; }
-  double submission_seconds() const { return submission_.empty() ? 0 : submission_.back(); }
+  double submission_seconds() const { return submission_seconds_; }
   int steps_in_flight() const { return blueprint_.plan.steps_in_flight; }
   // The chunk whose data a task wants at hand.
   std::optional<ChunkId> home_chunk(std::size_t task) const;
@@ -67,7 +67,9 @@ class Work {
     std::vector<std::vector<std::vector<std::uint32_t>>> successors;  // by back, by task
     std::vector<std::uint32_t> waits;
   };
+  bool staged() const { return !blueprint_.plan.stages.empty(); }
   void make_pools();
+  int pool_for(const Task& task) const;
   void make_lines(const TaskCosts& costs);
   void connect();
   std::size_t pattern_of(std::int64_t step) const;
@@ -80,6 +82,7 @@ class Work {
   std::vector<int> pool_of_;
   std::vector<Line> lines_;
   std::vector<double> ranks_, submission_;
+  double submission_seconds_ = 0;
   std::vector<Pattern> patterns_;
   std::size_t furthest_ = 1;
   std::vector<std::vector<BucketId>> exchanged_;

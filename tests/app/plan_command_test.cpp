@@ -130,6 +130,79 @@ TEST(NodePlan, StagesAreGivenByHand) {
     EXPECT_THROW(app::parse_stages(bad), InputError) << bad;
 }
 
+TEST(NodePlan, StagesTakeTheBatchInChunksOfAllTheirCores) {
+  app::NodeOptions options;
+  const Plan plan = app::plan_over_stages(lenet5(), recipe_of(64), unequal(),
+                                          app::parse_stages("box/gpu-1=0-2,fast/cpu=3-4"), options);
+  require_valid(plan, lenet5(), 64);
+  ASSERT_EQ(groups_of(plan).size(), 2u);
+  const DeviceGroup& gpu = *groups_of(plan)[0];
+  const DeviceGroup& cpu = *groups_of(plan)[1];
+  EXPECT_EQ(gpu.chunks, std::vector<std::int64_t>(8, 8));
+  EXPECT_EQ(cpu.chunks, gpu.chunks);
+  EXPECT_EQ(cpu.workers, 1);
+  EXPECT_EQ(cpu.team, 2);
+  EXPECT_GT(plan.loaders, 0);
+  options.plan.chunks = {{2}};
+  for (const char* nobody : {"fast/gpu=0-4", "nowhere/cpu=0-4"})
+    EXPECT_THAT(error_text([&] {
+                  app::plan_over_stages(lenet5(), recipe_of(64), unequal(),
+                                        app::parse_stages(nobody), options);
+                }),
+                HasSubstr("platform 'unequal' has no"));
+}
+
+TEST(NodePlan, StagesThatDoNotFitIntoMemoryAreToldWithTheLargestConsumers) {
+  const std::vector<Stage> stages = app::parse_stages("fast/cpu=0-2,slow-1/cpu=3-4");
+  const Platform small = unequal(100'000);
+  const Plan plan = app::plan_over_stages(lenet5(), recipe_of(64), small, stages, {});
+  const std::string text =
+      error_text([&] { app::require_memory(lenet5(), plan, recipe_of(64), small); });
+  EXPECT_THAT(text, HasSubstr("'fast/cpu' needs"));
+  EXPECT_THAT(text, HasSubstr("most of it for"));
+  EXPECT_THAT(text, HasSubstr("more stages"));
+  app::require_memory(lenet5(), plan, recipe_of(64), unequal());
+}
+
+TEST(PlanCommand, PredictsAPipelineThatCanBeSimulatedButNotFollowed) {
+  const TemporaryFolder folder;
+  const fs::path platform = fs::path(REGATTA_SOURCE_DIR) / "platforms/lab.json",
+                 file = folder.path() / "plan.json", result = folder.path() / "result.json";
+  const ProgramRun planned = run_regatta({"plan", "--model", "lenet5", "--batch", "16", "--chunks",
+                                          "4", "--platform", platform.string(), "--stages",
+                                          "oak/cpu=0-2,ash/cpu=3-4", "--out", file.string()});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const PlanFile plan = read_plan_file(file, graph_of_recipe);
+  ASSERT_TRUE(plan.predicted.has_value());
+  EXPECT_GT(plan.predicted->step.seconds, 0);
+  EXPECT_LE(plan.predicted->step.low, plan.predicted->step.seconds);
+  EXPECT_GT(plan.predicted->energy_j, 0);
+  ASSERT_EQ(plan.predicted->groups.size(), 2u);
+  for (const GroupPrediction& group : plan.predicted->groups) {
+    EXPECT_GT(group.busy_s, 0);
+    EXPECT_LT(group.busy_s, plan.predicted->step.seconds);
+    EXPECT_GT(group.peak_bytes, 0);
+  }
+  EXPECT_EQ(plan.predicted->groups[1].node, "ash");
+
+  const ProgramRun simulated = run_regatta(
+      {"simulate", file.string(), "--platform", platform.string(), "--steps", "3", "--replicas",
+       "3", "--json", result.string(), "--out", (folder.path() / "run").string()});
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  const Json json = read_json(result);
+  EXPECT_NEAR(json["step_s"].get<double>(), plan.predicted->step.seconds, 1e-9);
+  EXPECT_EQ(json["groups"].size(), 2u);
+  EXPECT_EQ(json["batch"], 16);
+  EXPECT_GT(json["exchanged_bytes"].get<double>(), 0);
+  EXPECT_EQ(json["replicas"]["step_s"].size(), 3u);
+  EXPECT_TRUE(fs::exists(folder.path() / "run" / "run.json"));
+
+  const ProgramRun trained = run_regatta({"train", "--plan", file.string(), "--steps", "1"});
+  EXPECT_EQ(trained.code, 2);
+  EXPECT_THAT(trained.err, HasSubstr("it has stages, which can only be simulated"));
+  EXPECT_EQ(std::ranges::count(trained.err, '\n'), 1);
+}
+
 TEST(PlanCommand, WritesAPlanThatTrainFollows) {
   if (available_cpus() < 2) GTEST_SKIP() << "the plan is for two CPUs";
   const TemporaryFolder folder;

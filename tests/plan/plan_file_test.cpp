@@ -58,20 +58,25 @@ TEST(PlanFile, SurvivesTheDisk) {
   EXPECT_EQ(to_json(back, lenet5()), to_json(file, lenet5()));
 }
 
-TEST(PlanFile, KeepsAFixedOrderStagesAndTheUpdateBetweenNodes) {
+TEST(PlanFile, KeepsAFixedOrder) {
+  PlanFile file = some_file();
+  file.plan.placement = Placement::fixed;
+  file.plan.order = {{0, 2}, {1}};
+  const PlanFile back = plan_file_from_json(to_json(file, lenet5()), graph_of);
+  EXPECT_EQ(back.plan.order, file.plan.order);
+}
+
+TEST(PlanFile, KeepsStagesAndTheUpdateBetweenNodes) {
   PlanFile file = some_file();
   file.predicted.reset();
-  file.plan.placement = Placement::fixed;
-  file.plan.order = {{0, 2}, {1}, {3}, {}};
   file.plan.nodes.push_back(file.plan.nodes.front());
   file.plan.nodes.back().name = "there";
   file.plan.nodes[0].groups[0].chunks = {6, 6};
-  file.plan.nodes[1].groups[0].chunks = {4, 8};
+  file.plan.nodes[1].groups[0].chunks = {6, 6};
   file.plan.update = NodeUpdate::server_gpu;
   const auto last = static_cast<std::uint32_t>(file.plan.segments.size() - 1);
   file.plan.stages = {{"here", "cpu", 0, 0}, {"there", "cpu", 1, last}};
   const PlanFile back = plan_file_from_json(to_json(file, lenet5()), graph_of);
-  EXPECT_EQ(back.plan.order, file.plan.order);
   EXPECT_EQ(back.plan.stages, file.plan.stages);
   EXPECT_EQ(back.plan.update, NodeUpdate::server_gpu);
   EXPECT_EQ(hindrances(back.plan).size(), 2u);
@@ -167,6 +172,23 @@ TEST(PlanFile, AStageTakesTheWholeBatch) {
       {"here", "cpu", 0, static_cast<std::uint32_t>(file.plan.segments.size() - 1)}};
   file.plan.nodes[0].groups[0].chunks = {5, 6};
   EXPECT_TRUE(says(refusal(to_json(file, lenet5())), "a stage takes the whole batch of 12"));
+}
+
+TEST(PlanFile, StagesCutTheBatchAlikeAndEveryGroupHasOne) {
+  PlanFile file = some_file();
+  file.predicted.reset();
+  file.plan.nodes[0].groups[0].chunks = {6, 6};
+  file.plan.nodes.push_back(file.plan.nodes.front());
+  file.plan.nodes.back().name = "there";
+  const auto last = static_cast<std::uint32_t>(file.plan.segments.size() - 1);
+  file.plan.stages = {{"here", "cpu", 0, last}};
+  EXPECT_TRUE(says(refusal(to_json(file, lenet5())), "group 'there/cpu' has no stage"));
+  file.plan.stages = {{"here", "cpu", 0, 0}, {"there", "cpu", 1, last}};
+  file.plan.nodes[1].groups[0].chunks = {4, 8};
+  EXPECT_TRUE(says(refusal(to_json(file, lenet5())), "cuts the batch in another way"));
+  file.plan.nodes[1].groups[0].chunks = {6, 6};
+  file.plan.placement = Placement::hybrid;
+  EXPECT_TRUE(says(refusal(to_json(file, lenet5())), "its placement must be dynamic"));
 }
 
 TEST(PlanWorkers, CountCpuWorkersGpusAndLoaders) {
