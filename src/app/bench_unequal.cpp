@@ -3,12 +3,14 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/forecast.h"
 #include "app/trial.h"
 #include "app/unequal.h"
 #include "base/files.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
 #include "report/text.h"
+#include "tasks/balance.h"
 
 namespace regatta::app {
 namespace {
@@ -17,12 +19,22 @@ struct Side {
   std::string shares;
   TrainJob job;
   Predicted predicted = {};
-  std::vector<double> steps = {}, aparts = {};  // by round
+  std::vector<double> steps = {};               // by round
+  std::vector<std::vector<double>> tasks = {};  // by task, by round
 
   void measure_once(double seconds) {
     const Measured found = measure(job, seconds, true);
     steps.push_back(found.step_s);
-    aparts.push_back(found.apart);
+    tasks.resize(found.tasks.size());
+    for (std::size_t t = 0; t < tasks.size(); ++t) tasks[t].push_back(found.tasks[t]);
+  }
+  // By tasks as they typically are in all rounds: chance, which makes workers early and late in
+  // turn, would only add to what they are apart.
+  TriedShares met() const {
+    std::vector<double> medians;
+    for (const std::vector<double>& each : tasks) medians.push_back(median_of(each));
+    const Forecast forecast(job);
+    return tried_shares(forecast.blueprint(), forecast.list(), medians);
   }
 };
 
@@ -49,6 +61,9 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
   app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs at first")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--balance", flags.balance, "at most so many seconds of trying shares out")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
   app.add_option("--seconds", flags.seconds, "length of a measurement, six steps at least")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
@@ -68,7 +83,9 @@ int run_unequal(const UnequalFlags& flags) {
   const auto profile = fresh_profile(sides[1].job, flags.workers, flags.calibrate);
   for (Side& side : sides) {
     side.job.profile = profile;
-    if (side.shares != "alone") share_out(side.job, side.shares, flags.workers, flags.slow);
+    if (side.shares != "alone")
+      share_out(side.job, side.shares, flags.workers, flags.slow,
+                {.budget = [&](double) { return Seconds(flags.balance); }, .keep = false});
     side.predicted = predict(side.job);
   }
   for (std::size_t round = 0; round < flags.rounds; ++round)
@@ -83,27 +100,31 @@ int run_unequal(const UnequalFlags& flags) {
   std::printf("%s at %s, batch %lld; the ideal is a step of %s\n", flags.model.c_str(),
               flags.input.c_str(), static_cast<long long>(flags.batch),
               seconds_text(ideal).c_str());
-  std::printf("%-7s %-14s %-30s %s\n", "", "", "measured", "simulated");
-  std::printf("%-7s %-14s %-10s %-9s %-9s %-10s %-9s %s\n", "shares", "chunks", "step", "of ideal",
-              "apart", "step", "of ideal", "apart");
+  std::printf("%-7s %-14s %-40s %s\n", "", "", "measured", "simulated");
+  std::printf("%-7s %-14s %-10s %-9s %-9s %-9s %-10s %-9s %s\n", "shares", "chunks", "step",
+              "of ideal", "apart", "in all", "step", "of ideal", "apart");
   for (const Side& side : sides) {
     if (side.shares == "alone") continue;
-    const double measured = median_of(side.steps), apart = median_of(side.aparts);
+    const double measured = median_of(side.steps);
+    const TriedShares met = side.met();
     const std::vector<std::int64_t>& chunks = groups_of(side.job.plan).front()->chunks;
     std::string sizes;
     for (const std::int64_t chunk : chunks)
       sizes += (sizes.empty() ? "" : ",") + std::to_string(chunk);
     const Predicted& predicted = side.predicted;
-    std::printf("%-7s %-14s %-10s %-9s %-9s %-10s %-9s %s\n", side.shares.c_str(), sizes.c_str(),
-                seconds_text(measured).c_str(), percent_text(ideal / measured).c_str(),
-                percent_text(apart).c_str(), seconds_text(predicted.step_s).c_str(),
+    std::printf("%-7s %-14s %-10s %-9s %-9s %-9s %-10s %-9s %s\n", side.shares.c_str(),
+                sizes.c_str(), seconds_text(measured).c_str(),
+                percent_text(ideal / measured).c_str(), percent_text(met.apart()).c_str(),
+                percent_text(met.apart_in_all()).c_str(), seconds_text(predicted.step_s).c_str(),
                 percent_text(ideal_simulated / predicted.step_s).c_str(),
                 percent_text(predicted.apart).c_str());
     rows.push_back({{"shares", side.shares},
                     {"chunks", chunks},
                     {"measured_step_s", measured},
                     {"measured_efficiency", ideal / measured},
-                    {"measured_apart", apart},
+                    {"measured_apart", met.apart()},
+                    {"measured_apart_in_all", met.apart_in_all()},
+                    {"measured_busy_s", met.seconds},
                     {"simulated_step_s", predicted.step_s},
                     {"simulated_efficiency", ideal_simulated / predicted.step_s},
                     {"simulated_apart", predicted.apart}});

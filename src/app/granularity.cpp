@@ -122,19 +122,26 @@ std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJ
     Choice& choice = *job.choice;
     if (choice.best().known < known_at_all) return;
     recall(choice, job.graph, job.recipe, *job.profile);
-    Seconds budget = longest_rehearsal;
-    if (steps)
-      budget = std::min(budget, Seconds(of_the_run * static_cast<double>(steps(job)) *
-                                        choice.best().step_seconds));
-    const std::vector<Observation> seen = rehearse(job, budget);
+    std::optional<double> run_seconds;
+    if (steps) run_seconds = static_cast<double>(steps(job)) * choice.best().step_seconds;
+    const std::vector<Observation> seen = rehearse(job, longest_trials(run_seconds));
     if (!seen.empty()) {
-      const auto profile = std::make_shared<Profile>(*job.profile);
-      learn(*profile, profile_store(), seen);
-      recall(choice, job.graph, job.recipe, *profile);
-      job.profile = profile;
+      keep(job, seen);
+      recall(choice, job.graph, job.recipe, *job.profile);
     }
     settle(choice);
   };
+}
+
+Seconds longest_trials(std::optional<double> run_seconds) {
+  if (!run_seconds) return longest_rehearsal;
+  return std::min(longest_rehearsal, Seconds(of_the_run * *run_seconds));
+}
+
+void keep(TrainJob& job, const std::vector<Observation>& seen) {
+  const auto profile = std::make_shared<Profile>(*job.profile);
+  learn(*profile, profile_store(), seen);
+  job.profile = profile;
 }
 
 void LoadMeter::on_step() {

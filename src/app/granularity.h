@@ -24,6 +24,12 @@ std::function<CostsFor(TrainJob&, const PlanOptions&)> cost_source(
 // did the last time, or the run is so short that it would not pay.
 std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJob&)> steps = {});
 
+// How long plans may be tried out for a run of so many seconds; without a number, for any.
+Seconds longest_trials(std::optional<double> run_seconds = {});
+
+// Adds what was seen to the job's profile, and to the stored one if that can be had.
+void keep(TrainJob& job, const std::vector<Observation>& seen);
+
 // How the workers of a run spend their time, from step to step, warm-up left out.
 class LoadMeter {
  public:

@@ -161,7 +161,8 @@ PlanFile plan_here(const PlanFlags& flags) {
   TrainJob job = make_job(options);
   if (!job.profile) job.profile = profile_here();
   if (shared_out)
-    share_out(job, *flags.shares, workers, flags.placement.slow);
+    share_out(job, *flags.shares, workers, flags.placement.slow,
+              share_trials(job, flags.granularity));
   else
     slow_down(job.plan, flags.placement.slow);
   if (flags.placement.placement) place(job, *flags.placement.placement);

@@ -353,7 +353,8 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
   if (shared_out)
-    share_out(job, *flags.shares, workers, flags.placement.slow);
+    share_out(job, *flags.shares, workers, flags.placement.slow,
+              share_trials(job, flags.granularity, last_step_asked(flags, job)));
   else
     slow_down(job.plan, flags.placement.slow);
   if (flags.placement.placement) place(job, *flags.placement.placement);

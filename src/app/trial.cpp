@@ -5,7 +5,7 @@
 #include "app/bench_cell.h"
 #include "app/forecast.h"
 #include "app/simulate_here.h"
-#include "exec/observe.h"
+#include "exec/task_medians.h"
 #include "platform/distance.h"
 #include "platform/energy.h"
 #include "report/statistics.h"
@@ -43,26 +43,6 @@ class Watch : public TrainObserver {
  private:
   double seconds_, total_ = 0;
   std::vector<double> steps_;
-};
-
-// The median of what each task took.
-class TaskMedians {
- public:
-  void add(const ListTimes& done) {
-    if (done.list.job != Job::train) return;
-    seconds_.resize(done.times.size());
-    for (std::size_t t = 0; t < done.times.size(); ++t)
-      seconds_[t].push_back(
-          std::chrono::duration<double>(done.times[t].end - done.times[t].start).count());
-  }
-  std::vector<double> get() const {
-    std::vector<double> medians;
-    for (const std::vector<double>& each : seconds_) medians.push_back(median_of(each));
-    return medians;
-  }
-
- private:
-  std::vector<std::vector<double>> seconds_;
 };
 
 }  // namespace
@@ -114,8 +94,7 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   found.energy_j = joules / watch.total() * found.step_s;
   if (watch_tasks) {
     executor.watch_no_more();
-    const Forecast forecast(job);
-    found.apart = apart(meetings(forecast.blueprint(), forecast.list(), tasks.get()));
+    found.tasks = tasks.get();
   }
   return found;
 }

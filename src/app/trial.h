@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "profile/profile.h"
 #include "train/job.h"
@@ -24,10 +25,10 @@ std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, d
 
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
-  double apart = 0;                 // how far apart workers arrive where they meet; see meetings.h
+  std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
 };
 // A run of about so long, but of a few steps at least; again where CPUs were moved apart. `watch`
-// also looks at every task, which costs a little, for `apart`.
+// also looks at every task, which costs a little.
 Measured measure(const TrainJob& job, double seconds, bool watch = false);
 
 struct Predicted {

@@ -4,8 +4,11 @@
 #include <charconv>
 
 #include "app/forecast.h"
+#include "app/granularity.h"
 #include "base/error.h"
+#include "tasks/balance.h"
 #include "tasks/meetings.h"
+#include "train/balance.h"
 
 namespace regatta::app {
 namespace {
@@ -29,7 +32,8 @@ double apart_with(TrainJob& job, DeviceGroup& group, const std::vector<std::int6
                   std::vector<std::int64_t>& better) {
   use(group, chunks);
   const Forecast forecast(job);
-  better = balanced_chunks(forecast.blueprint(), forecast.list(), forecast.costs());
+  better = balanced_chunks(chunks,
+                           chunk_seconds(forecast.blueprint(), forecast.list(), forecast.costs()));
   return apart(meetings(forecast.blueprint(), forecast.list(), forecast.costs()));
 }
 
@@ -94,8 +98,18 @@ std::vector<std::int64_t> samples_of(const std::string& shares) {
   return parse_sizes("--shares", shares);
 }
 
+ShareTrials share_trials(const TrainJob& job, const std::string& granularity,
+                         std::optional<std::int64_t> steps) {
+  if (granularity_named(granularity) == GranularityKind::fixed || job.plan.deterministic) return {};
+  return {.budget = [steps](double step_seconds) {
+    std::optional<double> run_seconds;
+    if (steps) run_seconds = static_cast<double>(*steps) * step_seconds;
+    return longest_trials(run_seconds);
+  }};
+}
+
 void share_out(TrainJob& job, const std::string& shares, int workers,
-               const std::vector<std::string>& slow) {
+               const std::vector<std::string>& slow, const ShareTrials& trials) {
   if (groups_of(job.plan).size() != 1)
     throw InputError("--shares " + shares +
                      " is for CPU workers alone; of several devices tell the samples of each");
@@ -113,6 +127,13 @@ void share_out(TrainJob& job, const std::string& shares, int workers,
     for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
   const std::vector<std::int64_t> chunks = shares_by(speeds, job.recipe.batch);
   use(group, shares == "speed" ? balanced(job, group, chunks) : chunks);
+  if (shares != "speed" || workers < 2 || !trials.budget) return;
+  // What a chunk costs beside others is known less well than how long a few steps take.
+  if (!job.profile) job.profile = profile_here();
+  const double step_seconds = Forecast(job).play().step_seconds;
+  Balanced found = balance(job, step_seconds, trials.budget(step_seconds));
+  use(group, std::move(found.chunks));
+  if (trials.keep && !found.seen.empty()) keep(job, found.seen);
 }
 
 }  // namespace regatta::app

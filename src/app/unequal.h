@@ -2,6 +2,8 @@
 // that make up for it.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,21 @@ inline bool shares_of_workers(const std::string& shares) {
 // Otherwise it is samples of each device, after commas. Throws InputError.
 std::vector<std::int64_t> samples_of(const std::string& shares);
 
-// A chunk for each CPU worker of its own: all alike, or such that, by the job's costs and however
-// slow each worker is, all arrive together where they meet.
+// Whether shares are tried out, and for how long.
+struct ShareTrials {
+  // By the seconds that a step is predicted to take; none: predictions alone decide.
+  std::function<Seconds(double step_seconds)> budget = {};
+  bool keep = true;  // what was seen, in this machine's profile
+};
+
+// As commands do it, for a run of so many steps or for any: not where a rule of thumb is wanted,
+// and not where the machine's mood must have no say.
+ShareTrials share_trials(const TrainJob& job, const std::string& granularity,
+                         std::optional<std::int64_t> steps = {});
+
+// A chunk for each CPU worker of its own: all alike, or such that, however slow each worker is, all
+// arrive together where they meet: by the job's costs, and then by trials.
 void share_out(TrainJob& job, const std::string& shares, int workers,
-               const std::vector<std::string>& slow);
+               const std::vector<std::string>& slow, const ShareTrials& trials = {});
 
 }  // namespace regatta::app

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "plan/make_plan.h"
 #include "tasks/dependencies.h"
 
 namespace regatta {
@@ -36,6 +35,14 @@ class Seats {
   }
   int of(ChunkId chunk) const { return seats_[chunk.value]; }
   double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
+  // Of what sharing memory with all others costs, how much these here cost a worker: one that is
+  // slowed down computes for a part of its time, and waits for the rest.
+  double company(ChunkId chunk) const {
+    double others = 0;
+    for (const double each : slowness_) others += 1 / each;
+    others -= 1 / slowness(chunk);
+    return slowness_.size() > 1 ? others / static_cast<double>(slowness_.size() - 1) : 0;
+  }
 
  private:
   std::vector<int> seats_;
@@ -52,7 +59,8 @@ std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
     if (!chunk) continue;
     const DeviceGroup& group = blueprint.group(task.group);
     const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
-    seconds[t] = seats.slowness(*chunk) * costs.of(task, busy).seconds;
+    const double alone = costs.of(task, 1).seconds, among_all = costs.of(task, busy).seconds;
+    seconds[t] = seats.slowness(*chunk) * (alone + seats.company(*chunk) * (among_all - alone));
   }
   return seconds;
 }
@@ -109,19 +117,17 @@ double apart(const std::vector<Meeting>& meetings) {
   return all > 0 ? waited / all : 0;
 }
 
-std::vector<std::int64_t> balanced_chunks(const Blueprint& blueprint, const TaskList& list,
-                                          const TaskCosts& costs) {
-  const std::vector<double> by_task = seconds_of(blueprint, list, costs, Seats(blueprint.plan));
-  std::vector<double> seconds(blueprint.chunks.size(), 0);
+std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& list,
+                                  std::span<const double> seconds) {
+  std::vector<double> sums(blueprint.chunks.size(), 0);
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
-    if (const auto chunk = computed_chunk(list.tasks[t])) seconds[chunk->value] += by_task[t];
-  std::vector<double> rates;
-  std::int64_t batch = 0;
-  for (const Chunk& chunk : blueprint.chunks) {
-    rates.push_back(static_cast<double>(chunk.capacity) / seconds[chunk.id.value]);
-    batch += chunk.capacity;
-  }
-  return shares_by(rates, batch);
+    if (const auto chunk = computed_chunk(list.tasks[t])) sums[chunk->value] += seconds[t];
+  return sums;
+}
+
+std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& list,
+                                  const TaskCosts& costs) {
+  return chunk_seconds(blueprint, list, seconds_of(blueprint, list, costs, Seats(blueprint.plan)));
 }
 
 }  // namespace regatta

@@ -25,9 +25,10 @@ std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
 // Of all workers' way to the meetings, what the first ones wait for the last.
 double apart(const std::vector<Meeting>& meetings);
 
-// Samples of each chunk with which workers would arrive together, if a sample took each as long as
-// it does now. One chunk for a worker.
-std::vector<std::int64_t> balanced_chunks(const Blueprint& blueprint, const TaskList& list,
-                                          const TaskCosts& costs);
+// Seconds of computing in the step, by chunk.
+std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& list,
+                                  std::span<const double> seconds);
+std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& list,
+                                  const TaskCosts& costs);
 
 }  // namespace regatta

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "exec/task_medians.h"
 #include "platform/distance.h"
 #include "tasks/rehearsed.h"
 #include "train/loop.h"
@@ -13,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t fewest_steps = 4;
+constexpr std::int64_t fewest_steps = 4, fewest_steps_of_tasks = 6;
 constexpr std::size_t most_finalists = 8;
 constexpr int rounds = 3;
 // By how much one may be behind the best and stay, after each round.
@@ -25,16 +26,17 @@ constexpr double between_turns = 0.05;
 // Ends a run after so long, but not before a few steps.
 class Watch : public TrainObserver {
  public:
-  explicit Watch(double seconds) : seconds_(seconds) {}
+  Watch(double seconds, std::int64_t fewest) : seconds_(seconds), fewest_(fewest) {}
   void on_step(const StepRecord& record) override {
     steps_.push_back(record);
-    if (std::ssize(steps_) > fewest_steps / 2) total_ += record.duration.count();
+    if (std::ssize(steps_) > fewest_ / 2) total_ += record.duration.count();
   }
-  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
+  bool stop() override { return std::ssize(steps_) >= fewest_ && total_ >= seconds_; }
   double step_seconds() const { return typical_step_seconds(steps_); }
 
  private:
   double seconds_;
+  std::int64_t fewest_;
   std::vector<StepRecord> steps_;
   double total_ = 0;
 };
@@ -48,6 +50,15 @@ struct Actor {
   double seconds() const { return std::ranges::min(taken); }
 };
 
+void run(const TrainJob& job, Executor& executor, Watch& watch) {
+  initialise_weights(executor, job.recipe.seed);
+  Recipe still = job.recipe;
+  still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
+  TrainGoal goal;
+  goal.last_step = INT64_MAX;
+  train(executor, still, job.data, nullptr, goal, watch);
+}
+
 bool has_gpu(const Plan& plan) {
   return std::ranges::any_of(
       groups_of(plan), [](const DeviceGroup* group) { return group->kind != DeviceKind::cpu; });
@@ -57,14 +68,24 @@ bool has_gpu(const Plan& plan) {
 
 double try_out(const TrainJob& job, const Plan& plan, double seconds) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  initialise_weights(executor, job.recipe.seed);
-  Recipe still = job.recipe;
-  still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
-  TrainGoal goal;
-  goal.last_step = INT64_MAX;
-  Watch watch(seconds);
-  train(executor, still, job.data, nullptr, goal, watch);
+  Watch watch(seconds, fewest_steps);
+  run(job, executor, watch);
   return watch.step_seconds() / static_cast<double>(job.recipe.accumulate);
+}
+
+std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
+  TaskMedians tasks(1);
+  Executor executor(job.graph, plan, job.exec_options(true));
+  executor.watch([&](const ListTimes& done) { tasks.add(done); }, Depth::task);
+  Watch watch(seconds, fewest_steps_of_tasks);
+  run(job, executor, watch);
+  executor.watch_no_more();
+  return tasks.get();
+}
+
+double trial_seconds(double seconds, double step_seconds) {
+  return std::max(seconds, static_cast<double>(fewest_steps_of_tasks) * step_seconds) +
+         between_turns;
 }
 
 std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {

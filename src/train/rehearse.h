@@ -11,6 +11,11 @@ namespace regatta {
 // `seconds`, but four steps at least. No executor may be alive.
 double try_out(const TrainJob& job, const Plan& plan, double seconds);
 
+// Likewise: the median seconds of each task of a step. Takes six steps at least.
+std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds);
+// How long that takes, if a step takes so long.
+double trial_seconds(double seconds, double step_seconds);
+
 // The most promising candidates of the job's choice take turns; those that fall behind drop out.
 // What was seen is for the profile: recall() and settle() put the fastest first, and the next run
 // need not try again. Returns nothing where there is nothing to decide, the budget is too small, or

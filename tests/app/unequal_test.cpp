@@ -52,6 +52,17 @@ TEST(WorkerShares, AreAlikeOrFollowTheSpeed) {
   EXPECT_EQ(faults(job.plan, job.graph, 300), std::vector<std::string>{});
 }
 
+TEST(WorkerShares, AreTriedOutAndTheLateWorkerGetsFewer) {
+  // By an empty profile, which guesses, but steps tell how long each really takes.
+  TrainJob job = job_of(300, 2);
+  app::share_out(job, "speed", 2, {"1=4"},
+                 {.budget = [](double) { return Seconds(1.2); }, .keep = false});
+  const std::vector<std::int64_t> uneven = job.plan.nodes[0].groups[0].chunks;
+  EXPECT_EQ(uneven[0] + uneven[1], 300);
+  EXPECT_GT(uneven[0], 2 * uneven[1]);
+  EXPECT_EQ(faults(job.plan, job.graph, 300), std::vector<std::string>{});
+}
+
 TEST(WorkerShares, NeedASampleForEveryWorker) {
   TrainJob job = job_of(3, 2);
   EXPECT_THAT(error_text([&] { app::share_out(job, "speed", 4, {}); }), HasSubstr("a batch of 3"));

@@ -7,6 +7,7 @@
 
 #include "models/models.h"
 #include "support/executor_run.h"
+#include "tasks/balance.h"
 
 namespace regatta {
 namespace {
@@ -70,12 +71,32 @@ TEST(Meetings, OfEqualChunksTheFastWorkerWaitsForTheSlow) {
 
 TEST(Meetings, ChunksInProportionToSpeedArriveTogetherEverywhere) {
   const Lowered equal("resnet18", {15, 15}, {1, 2});
-  const std::vector<std::int64_t> chunks =
-      balanced_chunks(equal.blueprint, equal.list, MadeUpCosts(equal.blueprint, 0));
+  const std::vector<std::int64_t> chunks = balanced_chunks(
+      {15, 15}, chunk_seconds(equal.blueprint, equal.list, MadeUpCosts(equal.blueprint, 0)));
   EXPECT_EQ(chunks, (std::vector<std::int64_t>{20, 10}));
   const Lowered made("resnet18", chunks, {1, 2});
   for (const Meeting& each : meetings(made.blueprint, made.list, MadeUpCosts(made.blueprint, 0)))
     EXPECT_LT(each.last - each.first, 0.05 * each.last);
+}
+
+// Work beside another takes half as long again.
+class CrowdedCosts final : public TaskCosts {
+ public:
+  Estimate of(const Task&, int busy) const override {
+    const double seconds = busy > 1 ? 1.5e-6 : 1e-6;
+    return {seconds, seconds, seconds};
+  }
+  RuntimeCosts runtime() const override { return {}; }
+};
+
+TEST(Meetings, ASlowedWorkerIsInTheWayOnlyWhileItComputes) {
+  const Lowered alike("lenet5", {8, 8}, {});
+  const auto crowded = chunk_seconds(alike.blueprint, alike.list, CrowdedCosts());
+  EXPECT_DOUBLE_EQ(crowded[0], crowded[1]);
+  const Lowered made("lenet5", {8, 8}, {1, 2});
+  const auto found = chunk_seconds(made.blueprint, made.list, CrowdedCosts());
+  EXPECT_NEAR(found[0], crowded[0] * 1.25 / 1.5, 1e-12);
+  EXPECT_NEAR(found[1], 2 * crowded[1], 1e-12);
 }
 
 TEST(Meetings, WhatAChunkCostsByItselfMovesSamplesToTheFastWorker) {
@@ -83,7 +104,8 @@ TEST(Meetings, WhatAChunkCostsByItselfMovesSamplesToTheFastWorker) {
   std::vector<std::int64_t> chunks{30, 30};
   for (int round = 0; round < 4; ++round) {
     const Lowered made("lenet5", chunks, {1, 2});
-    chunks = balanced_chunks(made.blueprint, made.list, MadeUpCosts(made.blueprint, 20));
+    chunks = balanced_chunks(
+        chunks, chunk_seconds(made.blueprint, made.list, MadeUpCosts(made.blueprint, 20)));
   }
   EXPECT_EQ(chunks[0] + chunks[1], 60);
   EXPECT_NEAR(static_cast<double>(chunks[1]), 40.0 / 3, 1);

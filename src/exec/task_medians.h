@@ -1,0 +1,35 @@
+// What each task of a training step typically takes.
+#pragma once
+
+#include <vector>
+
+#include "exec/observe.h"
+#include "profile/robust.h"
+
+namespace regatta {
+
+class TaskMedians {
+ public:
+  explicit TaskMedians(std::size_t warm_up = 0) : warm_up_(warm_up) {}
+
+  void add(const ListTimes& done) {
+    if (done.list.job != Job::train) return;
+    seconds_.resize(done.times.size());
+    if (++steps_ <= warm_up_) return;
+    for (std::size_t t = 0; t < done.times.size(); ++t)
+      seconds_[t].push_back(
+          std::chrono::duration<double>(done.times[t].end - done.times[t].start).count());
+  }
+  // By task; 0 of those that were never seen.
+  std::vector<double> get() const {
+    std::vector<double> medians;
+    for (const std::vector<double>& each : seconds_) medians.push_back(median(each));
+    return medians;
+  }
+
+ private:
+  std::size_t warm_up_, steps_ = 0;  // steps that do not count, steps seen
+  std::vector<std::vector<double>> seconds_;
+};
+
+}  // namespace regatta
