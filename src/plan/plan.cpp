@@ -100,6 +100,23 @@ std::vector<double> slowness_of(const Plan& plan) {
   return slowness;
 }
 
+std::vector<double> company_of(const Plan& plan) {
+  const std::vector<double> slowness = slowness_of(plan);
+  const std::vector<PlanWorker> workers = workers_of(plan);
+  std::vector<double> company(workers.size(), 1);
+  if (std::ranges::all_of(slowness, [](double each) { return each == 1; })) return company;
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    double others = 0, count = 0;
+    for (std::size_t other = 0; other < workers.size(); ++other) {
+      if (other == w || workers[other].group != workers[w].group) continue;
+      others += 1 / slowness[other];
+      ++count;
+    }
+    if (count > 0) company[w] = others / count;
+  }
+  return company;
+}
+
 std::int64_t share_of(const DeviceGroup& group) {
   return std::accumulate(group.chunks.begin(), group.chunks.end(), std::int64_t{0});
 }

@@ -111,6 +111,9 @@ struct PlanWorker {
 };
 std::vector<PlanWorker> workers_of(const Plan& plan);
 std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
+// By worker, from 0 to 1: of what sharing memory with all others of its group costs, how much it
+// costs this one. Who is slowed down computes for a part of its time and waits for the rest.
+std::vector<double> company_of(const Plan& plan);
 
 // With Placement::hybrid, the worker (counted in its group) that computes the i-th of a group's
 // chunks: chunks of a lane share memory, so they share the worker.

@@ -5,6 +5,7 @@
 
 #include "sim/split_updates.h"
 #include "tasks/dependencies.h"
+#include "tasks/placement.h"
 #include "tasks/policy.h"
 #include "tasks/stages.h"
 
@@ -99,6 +100,8 @@ void Work::make_lines(const TaskCosts& costs) {
     }
     lines_.push_back(found->second);
   }
+  const std::vector<double> company = company_of(blueprint_, list_);
+  for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].each *= company[t];
 }
 
 double Work::seconds(std::size_t task, int busy, double shift) const {

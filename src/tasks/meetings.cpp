@@ -24,7 +24,7 @@ bool combines(const Task& task) {
 // The worker of each chunk, and how slow it is.
 class Seats {
  public:
-  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)) {
+  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)), company_(company_of(plan)) {
     int first = 0;
     for (const DeviceGroup* group : groups_of(plan)) {
       const bool cpu = group->kind == DeviceKind::cpu;
@@ -35,18 +35,11 @@ class Seats {
   }
   int of(ChunkId chunk) const { return seats_[chunk.value]; }
   double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
-  // Of what sharing memory with all others costs, how much these here cost a worker: one that is
-  // slowed down computes for a part of its time, and waits for the rest.
-  double company(ChunkId chunk) const {
-    double others = 0;
-    for (const double each : slowness_) others += 1 / each;
-    others -= 1 / slowness(chunk);
-    return slowness_.size() > 1 ? others / static_cast<double>(slowness_.size() - 1) : 0;
-  }
+  double company(ChunkId chunk) const { return company_[static_cast<std::size_t>(of(chunk))]; }
 
  private:
   std::vector<int> seats_;
-  std::vector<double> slowness_;
+  std::vector<double> slowness_, company_;
 };
 
 // By task; of those that compute on a chunk.

@@ -90,6 +90,28 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
   return places;
 }
 
+std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list) {
+  const std::vector<double> by_worker = company_of(blueprint.plan);
+  std::vector<double> company(list.tasks.size(), 1);
+  if (std::ranges::all_of(by_worker, [](double each) { return each == 1; })) return company;
+  const std::vector<PlanWorker> workers = workers_of(blueprint.plan);
+  const std::vector<FixedPlace> places = fixed_places(blueprint, list);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    if (places[t].worker >= 0) {
+      company[t] = by_worker[static_cast<std::size_t>(places[t].worker)];
+      continue;
+    }
+    double sum = 0, count = 0;
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      if (workers[w].group != std::optional(list.tasks[t].group)) continue;
+      sum += by_worker[w];
+      ++count;
+    }
+    if (count > 0) company[t] = sum / count;
+  }
+  return company;
+}
+
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list) {
   std::vector<std::string> found;
   const Plan& plan = blueprint.plan;

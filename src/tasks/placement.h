@@ -20,6 +20,9 @@ struct FixedPlace {
 // By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train).
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
 
+// By task: company_of the worker that the plan gives it, or the mean over those that may run it.
+std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list);
+
 // Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
 // of another group, and tasks that would wait for each other for ever. Empty without an order.
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list);

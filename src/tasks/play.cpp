@@ -69,6 +69,8 @@ class CostLines {
       }
       lines_.push_back(found->second);
     }
+    const std::vector<double> company = company_of(blueprint, list);
+    for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].second *= company[t];
   }
 
   double at(std::size_t task, int busy) const {

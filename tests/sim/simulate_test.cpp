@@ -118,6 +118,18 @@ TEST(Simulate, ASlowWorkerTakesSoManyTimesAsLong) {
   EXPECT_NEAR(made.groups[0].busy_s, 1 + 3, 1e-6);
 }
 
+TEST(Simulate, ASlowedWorkerIsInTheWayOfOthersOnlyWhileItComputes) {
+  Hand hand(2);
+  hand.costs.crowding = 0.5;
+  hand.blueprint.plan.nodes[0].groups[0].slow = {1, 2};
+  hand.blueprint.plan.placement = Placement::fixed;
+  hand.blueprint.plan.order = {{0}, {1}};
+  hand.task(1, {{hand.buffer(), Mode::write}});
+  hand.task(1, {{hand.buffer(), Mode::write}});
+  // The fast one takes 1.25 s. The slow one, by then 1.25 / 3 done, has twice the rest to go.
+  EXPECT_NEAR(hand.play().step_s[0], 1.25 + 2 * (1 - 1.25 / 3), 1e-6);
+}
+
 TEST(Simulate, AnOrderedListIsFollowedThoughAnotherWouldBeShorter) {
   Hand hand(2);
   for (const double seconds : {3.0, 2.0, 1.0}) hand.task(seconds, {{hand.buffer(), Mode::write}});

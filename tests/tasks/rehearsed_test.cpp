@@ -32,8 +32,9 @@ TEST(Rehearsed, OfPlansThatDifferInDetailsAloneOneIsTried) {
 TEST(Rehearsed, GatheredLoadsAreTriedBesideLoadsOfTheirOwn) {
   const Graph graph = fuse(build_model("tiny"));
   Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("step", 2, 2, 1.01)});
-  for (Candidate& each : choice.candidates)
-    each.plan = make_plan(graph, {.model = "tiny", .batch = 8}, {.workers = 2});
+  Recipe recipe;
+  recipe.batch = 8;
+  for (Candidate& each : choice.candidates) each.plan = make_plan(graph, recipe, {.workers = 2});
   choice.candidates[1].plan.gather_loads = true;
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1));
   // Beside the best, though others are predicted between them.
@@ -41,8 +42,8 @@ TEST(Rehearsed, GatheredLoadsAreTriedBesideLoadsOfTheirOwn) {
   for (const char* segments : {"block", "2", "4", "8", "op"})
     choice.candidates.push_back(candidate(segments, 2, 2, 1.1));
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_NE(step_signature(graph, {}, choice.candidates[0].plan),
-            step_signature(graph, {}, choice.candidates[1].plan));
+  EXPECT_NE(step_signature(graph, recipe, choice.candidates[0].plan),
+            step_signature(graph, recipe, choice.candidates[1].plan));
 }
 
 TEST(Rehearsed, WhatIsPredictedFarBehindIsNotTried) {
