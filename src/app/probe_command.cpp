@@ -9,6 +9,10 @@
 #include "platform/probe.h"
 #include "platform/simgrid_xml.h"
 
+#if REGATTA_HAVE_CUDA
+#include "backends/cuda/probe.h"
+#endif
+
 namespace regatta::app {
 namespace {
 
@@ -21,6 +25,29 @@ void write_platform(const std::optional<std::string>& out, const Platform& platf
   }
   const bool xml = fs::path(*out).extension() == ".xml";
   write_file(*out, xml ? platform_to_xml(platform) : platform.to_json().dump(2) + "\n");
+}
+
+std::vector<ProbedGpu> probe_gpus() {
+  std::vector<ProbedGpu> gpus;
+#if REGATTA_HAVE_CUDA
+  const std::vector<cuda::DeviceInfo> devices = cuda::devices();
+  for (const cuda::DeviceInfo& device : devices) {
+    ProbedGpu gpu{.name = device.name, .memory = device.memory};
+    find_watts(gpu, device.bus_id);
+    gpus.push_back(gpu);
+  }
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const cuda::DeviceSpeed speed = cuda::measure(devices[i]);
+    gpus[i].flops = speed.fp32_flops;
+    gpus[i].tf32_flops = speed.tf32_flops;
+    gpus[i].bf16_flops = speed.bf16_flops;
+    gpus[i].memory_bandwidth = speed.memory_bandwidth;
+    gpus[i].to_device = speed.to_device;
+    gpus[i].from_device = speed.from_device;
+    gpus[i].latency = speed.latency;
+  }
+#endif
+  return gpus;
 }
 
 }  // namespace
@@ -46,18 +73,34 @@ int run_probe(std::span<const char* const> arguments) {
     return 0;
   }
   const ProbeResult found = probe_machine();
+  const std::vector<ProbedGpu> gpus = probe_gpus();
   // Costs are the measured profile's, where calibration or training has left one.
-  const Platform platform = probed_machine(found, own_profile() ? here : "");
+  const Platform platform = probed_machine(found, own_profile() ? here : "", gpus);
   write_platform(out, platform);
   if (!found.watts_measured) std::cerr << "watts are an estimate: " << found.watts_remark << "\n";
   if (platform.nodes[0].groups[0].costs.estimate())
     std::cerr << "costs are an estimate; regatta calibrate measures them\n";
-  write_json_result(json_file, {{"platform", platform.to_json()},
-                                {"core_flops", found.core_flops},
-                                {"all_flops", found.all_flops},
-                                {"memory_bandwidth", found.memory_bandwidth},
-                                {"copy_bandwidth", found.copy_bandwidth},
-                                {"watts_measured", found.watts_measured}});
+  for (const ProbedGpu& gpu : gpus)
+    if (!gpu.watts_measured)
+      std::cerr << "watts of '" << gpu.name << "' are an estimate: NVML does not tell them\n";
+  Json result{
+      {"platform", platform.to_json()},         {"core_flops", found.core_flops},
+      {"all_flops", found.all_flops},           {"memory_bandwidth", found.memory_bandwidth},
+      {"copy_bandwidth", found.copy_bandwidth}, {"watts_measured", found.watts_measured}};
+  for (const ProbedGpu& gpu : gpus)
+    result["gpus"].push_back({{"name", gpu.name},
+                              {"memory_bytes", gpu.memory},
+                              {"fp32_flops", gpu.flops},
+                              {"tf32_flops", gpu.tf32_flops},
+                              {"bf16_flops", gpu.bf16_flops},
+                              {"memory_bandwidth", gpu.memory_bandwidth},
+                              {"to_device", gpu.to_device},
+                              {"from_device", gpu.from_device},
+                              {"latency", gpu.latency},
+                              {"idle_watts", gpu.idle_watts},
+                              {"limit_watts", gpu.limit_watts},
+                              {"watts_measured", gpu.watts_measured}});
+  write_json_result(json_file, result);
   return 0;
 }
 

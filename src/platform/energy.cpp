@@ -88,7 +88,7 @@ class RaplCounter : public EnergyMeter::Counter {
   std::uint64_t range_, last_ = 0;
 };
 
-// The three calls of NVML that are needed, found at run time: its header and library come with the
+// The calls of NVML that are needed, found at run time: its header and library come with the
 // driver, which most machines lack.
 class Nvml {
  public:
@@ -96,7 +96,7 @@ class Nvml {
 
   static std::shared_ptr<Nvml> open() {
     auto nvml = std::shared_ptr<Nvml>(new Nvml);
-    return nvml->total_ ? nvml : nullptr;
+    return nvml->started_ ? nvml : nullptr;
   }
   ~Nvml() {
     if (library_) ::dlclose(library_);
@@ -109,26 +109,47 @@ class Nvml {
     if (by_index_(index, &handle) != 0) return std::nullopt;
     return handle;
   }
+  std::optional<Handle> device(const std::string& bus_id) const {
+    Handle handle = nullptr;
+    if (!by_bus_ || by_bus_(bus_id.c_str(), &handle) != 0) return std::nullopt;
+    return handle;
+  }
   std::optional<unsigned long long> millijoules(Handle device) const {
     unsigned long long value = 0;
-    if (total_(device, &value) != 0) return std::nullopt;
+    if (!total_ || total_(device, &value) != 0) return std::nullopt;
     return value;
+  }
+  std::optional<GpuWatts> watts(Handle device) const {
+    unsigned now = 0, limit = 0;
+    if (!usage_ || !limit_ || usage_(device, &now) != 0 || limit_(device, &limit) != 0)
+      return std::nullopt;
+    return GpuWatts{now * 1e-3, limit * 1e-3};
   }
 
  private:
   Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
     if (!library_) return;
-    const auto start = reinterpret_cast<int (*)()>(::dlsym(library_, "nvmlInit_v2"));
-    by_index_ = reinterpret_cast<int (*)(unsigned, Handle*)>(
-        ::dlsym(library_, "nvmlDeviceGetHandleByIndex_v2"));
-    const auto total = reinterpret_cast<int (*)(Handle, unsigned long long*)>(
-        ::dlsym(library_, "nvmlDeviceGetTotalEnergyConsumption"));
-    if (start && by_index_ && total && start() == 0) total_ = total;
+    int (*start)() = nullptr;
+    find(start, "nvmlInit_v2");
+    find(by_index_, "nvmlDeviceGetHandleByIndex_v2");
+    find(by_bus_, "nvmlDeviceGetHandleByPciBusId_v2");
+    find(total_, "nvmlDeviceGetTotalEnergyConsumption");
+    find(usage_, "nvmlDeviceGetPowerUsage");
+    find(limit_, "nvmlDeviceGetEnforcedPowerLimit");
+    started_ = start && by_index_ && start() == 0;
+  }
+  template <class Function>
+  void find(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(::dlsym(library_, name));
   }
 
   void* library_;
   int (*by_index_)(unsigned, Handle*) = nullptr;
+  int (*by_bus_)(const char*, Handle*) = nullptr;
   int (*total_)(Handle, unsigned long long*) = nullptr;
+  int (*usage_)(Handle, unsigned*) = nullptr;  // milliwatts
+  int (*limit_)(Handle, unsigned*) = nullptr;
+  bool started_ = false;
 };
 
 class NvmlCounter : public EnergyMeter::Counter {
@@ -150,6 +171,12 @@ class NvmlCounter : public EnergyMeter::Counter {
 };
 
 }  // namespace
+
+std::optional<GpuWatts> gpu_watts(const std::string& bus_id) {
+  const std::shared_ptr<Nvml> nvml = Nvml::open();
+  const auto device = nvml ? nvml->device(bus_id) : std::nullopt;
+  return device ? nvml->watts(*device) : std::nullopt;
+}
 
 EnergyMeter::EnergyMeter(const EnergyOptions& options, Clock::time_point now) : last_(now) {
   find_rapl(options);

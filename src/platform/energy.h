@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct EnergyOptions {
   int cpus = 1;  // at work, for an estimate
   int gpus = 0;
 };
+
+// What a GPU draws now, and at most, as NVML says; none where it does not. `bus_id`: as
+// cudaDeviceGetPCIBusId gives it.
+struct GpuWatts {
+  double now = 0, limit = 0;
+};
+std::optional<GpuWatts> gpu_watts(const std::string& bus_id);
 
 class EnergyMeter {
  public:

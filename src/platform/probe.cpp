@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -127,6 +128,46 @@ void find_watts(ProbeResult& found, int cpus) {
   found.watts_measured = true;
 }
 
+PlatformGroup group_of(const ProbedGpu& gpu, const std::string& name) {
+  PlatformGroup group;
+  group.name = name;
+  group.kind = DeviceKind::cuda;
+  group.memory = gpu.memory;
+  group.watts = {gpu.idle_watts, gpu.limit_watts};
+  group.watts_measured = gpu.watts_measured;
+  group.costs.flops = gpu.flops;
+  group.costs.memory_bandwidth = gpu.memory_bandwidth;
+  group.bus = Bus{gpu.to_device, gpu.from_device, gpu.latency, {}};
+  return group;
+}
+
+std::string remark_on(const ProbedGpu& gpu, const std::string& name) {
+  char text[400];
+  std::snprintf(text, sizeof text,
+                "; %s: %s; measured: %.1f TFLOP/s fp32, %.1f tf32, %.1f bf16, memory %.0f GB/s, "
+                "copies %.1f GB/s there, %.1f back; watts %s",
+                name.c_str(), gpu.name.c_str(), gpu.flops / 1e12, gpu.tf32_flops / 1e12,
+                gpu.bf16_flops / 1e12, gpu.memory_bandwidth / 1e9, gpu.to_device / 1e9,
+                gpu.from_device / 1e9, gpu.watts_measured ? "idle and limit by NVML" : "estimated");
+  return text;
+}
+
+// Of GPUs of one name the first one's numbers are taken.
+void add_gpus(Platform& platform, const std::vector<ProbedGpu>& gpus) {
+  std::map<std::string, std::size_t> known;  // by the GPU's name: its group
+  std::vector<PlatformGroup>& groups = platform.nodes[0].groups;
+  for (const ProbedGpu& gpu : gpus) {
+    const auto [found, fresh] = known.try_emplace(gpu.name, groups.size());
+    if (!fresh) {
+      ++groups[found->second].count;
+      continue;
+    }
+    const std::string name = known.size() == 1 ? "gpu" : "gpu" + std::to_string(known.size());
+    groups.push_back(group_of(gpu, name));
+    platform.remark += remark_on(gpu, name);
+  }
+}
+
 std::int64_t memory_bytes() {
   return std::max<std::int64_t>(
       1, std::int64_t{sysconf(_SC_PHYS_PAGES)} * std::int64_t{sysconf(_SC_PAGE_SIZE)});
@@ -166,7 +207,15 @@ ProbeResult probe_machine() {
   return found;
 }
 
-Platform probed_machine(const ProbeResult& found, const std::string& profile) {
+void find_watts(ProbedGpu& gpu, const std::string& bus_id) {
+  const std::optional<GpuWatts> watts = gpu_watts(bus_id);
+  gpu.watts_measured = watts.has_value();
+  gpu.idle_watts = watts ? watts->now : assumed_watts_per_gpu * assumed_idle_share;
+  gpu.limit_watts = watts ? std::max(watts->limit, watts->now) : assumed_watts_per_gpu;
+}
+
+Platform probed_machine(const ProbeResult& found, const std::string& profile,
+                        const std::vector<ProbedGpu>& gpus) {
   Platform platform = this_machine(profile);
   PlatformGroup& cpu = platform.nodes[0].groups[0];
   char text[300];
@@ -180,10 +229,11 @@ Platform probed_machine(const ProbeResult& found, const std::string& profile) {
   platform.remark = text;
   cpu.watts = {found.idle_watts, found.active_watts};
   cpu.watts_measured = found.watts_measured;
-  if (!profile.empty()) return platform;
-  cpu.costs = {.flops = found.all_flops / cpu.count,
-               .memory_bandwidth = found.memory_bandwidth,
-               .uncertainty = CostSource{}.uncertainty};
+  if (profile.empty())
+    cpu.costs = {.flops = found.all_flops / cpu.count,
+                 .memory_bandwidth = found.memory_bandwidth,
+                 .uncertainty = CostSource{}.uncertainty};
+  add_gpus(platform, gpus);
   return platform;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "platform/platform.h"
 
@@ -20,10 +21,25 @@ struct ProbeResult {
   bool watts_measured = false;
   std::string watts_remark;  // why they are an estimate
 };
+
+struct ProbedGpu {
+  std::string name;
+  std::int64_t memory = 0;
+  double flops = 0;                                    // a second, in a large fp32 matrix product
+  double tf32_flops = 0, bf16_flops = 0;               // likewise, for people
+  double memory_bandwidth = 0;                         // bytes a second
+  double to_device = 0, from_device = 0, latency = 0;  // of copies
+  double idle_watts = 0, limit_watts = 0;
+  bool watts_measured = false;  // by NVML: drawn idle, and the most it may draw
+};
+// A GPU's watts before it is given work.
+void find_watts(ProbedGpu& gpu, const std::string& bus_id);
+
 // Takes about two seconds.
 ProbeResult probe_machine();
 
-// The platform with what was measured.
-Platform probed_machine(const ProbeResult& found, const std::string& profile = {});
+// The platform with what was measured. GPUs of one name are a group.
+Platform probed_machine(const ProbeResult& found, const std::string& profile = {},
+                        const std::vector<ProbedGpu>& gpus = {});
 
 }  // namespace regatta
