@@ -210,6 +210,11 @@ void run_json_seeds(const fs::path& folder, const fs::path& plans) {
   file.buckets = {{0, 64, plan.reduction}};
   file.predicted = Prediction{{0.1, 0.1, 0.1}, 1, {{"here", "cpu", 0.1, 1}}};
   write_plan_file(plans / "plan.json", file, graph);
+  file.plan.placement = Placement::dynamic;
+  file.plan.order.clear();
+  file.plan.stages = {
+      {"here", "cpu", 0, static_cast<std::uint32_t>(file.plan.segments.size()) - 1}};
+  write_plan_file(plans / "stages.json", file, graph);
 }
 
 trace::Record small_record() {

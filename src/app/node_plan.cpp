@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "app/command.h"
@@ -10,6 +11,8 @@
 #include "base/error.h"
 #include "plan/segments.h"
 #include "tasks/footprint.h"
+#include "tasks/placement.h"
+#include "tasks/play.h"
 #include "tasks/stages.h"
 #include "train/job.h"
 
@@ -178,6 +181,23 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
     plan = with(shares_by(speeds, recipe.batch));
   }
   return plan;
+}
+
+void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet) {
+  plan.placement = placement;
+  if (placement != Placement::fixed) return;
+  std::map<int, std::vector<std::vector<std::uint32_t>>> orders;  // by kind of node
+  for (const sim::Rank& rank : fleet.fleet().ranks) {
+    const sim::RankKind& kind = fleet.fleet().kinds[static_cast<std::size_t>(rank.kind)];
+    auto& order = orders[rank.kind];
+    if (order.empty()) {
+      std::vector<RanAt> tasks;
+      for (const PlayedTask& task : play(*kind.blueprint, *kind.list, *kind.costs).tasks)
+        tasks.push_back({task.worker, task.start});
+      order = order_of(tasks, workers_of(kind.blueprint->plan).size());
+    }
+    plan.order.insert(plan.order.end(), order.begin(), order.end());
+  }
 }
 
 Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& platform,

@@ -28,6 +28,10 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
 // follows the plan.
 std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet);
 
+// Who runs what on each node, and for static in which order: that of playing its tasks. The fleet
+// follows the plan with nothing fixed.
+void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet);
+
 // The batch goes through the stages' groups chunk by chunk, `options.plan.chunks` of them or four
 // for each stage. Throws InputError that names what the platform does not have.
 Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& platform,

@@ -203,8 +203,9 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
 }
 
 PlanFile plan_for_platform(const PlanFlags& flags) {
-  if (flags.placement.placement || !flags.placement.slow.empty())
-    throw InputError("--placement and --slow are for plans of this machine: drop --platform");
+  if (!flags.placement.slow.empty())
+    throw InputError("--slow is for plans of this machine: drop --platform");
+  const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
   const JobOptions options = job_options(flags);
   const TrainJob job = make_job(options);
   const Platform platform = read_platform(*flags.platform);
@@ -222,6 +223,13 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
                                               parse_stages(*flags.stages), nodes)
                            : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  if (placement != Placement::dynamic && !flags.stages) {
+    sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
+    free.follow(file.plan);
+    place_over_nodes(file.plan, placement, free);
+  } else {
+    file.plan.placement = placement;
+  }
   require_valid(file.plan, job.graph, job.recipe.batch);
   require_memory(job.graph, file.plan, job.recipe, platform);
   file.buckets = buckets_of(

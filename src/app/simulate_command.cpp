@@ -156,9 +156,6 @@ sim::PreparedFleet fleet_for(const SimulateFlags& flags, const Subject& subject)
   sim::Profiles profiles = profiles_for(platform, folder);
   sim::PreparedFleet fleet(subject.graph, subject.recipe, platform, std::move(profiles));
   if (subject.plan) {
-    if (subject.plan->placement == Placement::fixed && subject.plan->nodes.size() > 1)
-      std::cerr << "placement static of several nodes is simulated as dynamic: the policy decides "
-                   "who runs what\n";
     fleet.follow(*subject.plan);
     return fleet;
   }

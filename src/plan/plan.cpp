@@ -19,6 +19,15 @@ constexpr std::array<std::string_view, 5> node_update_names{"ring", "tree", "hie
 
 constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
 
+// Workers that an order speaks of, on the first so many nodes: each has loaders of its own.
+std::size_t ordered_workers(const Plan& plan, std::size_t nodes) {
+  std::size_t workers = nodes * static_cast<std::size_t>(plan.loaders);
+  for (std::size_t n = 0; n < nodes; ++n)
+    for (const DeviceGroup& group : plan.nodes[n].groups)
+      workers += group.kind == DeviceKind::cpu ? static_cast<std::size_t>(group.workers) : 1;
+  return workers;
+}
+
 }  // namespace
 
 std::string_view reduction_name(Reduction reduction) {
@@ -130,6 +139,12 @@ std::int64_t share_of(const PlanNode& node) {
 Plan plan_of_node(const Plan& plan, std::size_t node) {
   Plan part = plan;
   part.nodes = {plan.nodes[node]};
+  if (plan.order.empty()) return part;
+  const auto end_of = [&](std::size_t nodes) {
+    return plan.order.begin() + std::min(static_cast<std::ptrdiff_t>(ordered_workers(plan, nodes)),
+                                         std::ssize(plan.order));
+  };
+  part.order.assign(end_of(node), end_of(node + 1));
   return part;
 }
 
@@ -254,7 +269,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
                                   }),
               "group '" + node.name + "/" + group.name + "' has no stage");
   }
-  const std::size_t workers = workers_of(plan).size();
+  const std::size_t workers = ordered_workers(plan, plan.nodes.size());
   if (plan.placement == Placement::fixed)
     check(plan.order.size() == workers, "placement static needs an order for each of " +
                                             std::to_string(workers) + " workers, it has " +

@@ -95,9 +95,10 @@ struct Plan {
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
   Placement placement = Placement::dynamic;
-  // With Placement::fixed, for every worker (see workers_of) the tasks of a training step in the
-  // order it runs them, counted as in the task list. Loads are done in the gaps before they are
-  // needed: only who does them is fixed.
+  // With Placement::fixed, for every worker (see workers_of; node by node) the tasks of a training
+  // step in the order it runs them, counted as in its node's task list. Loads are done in the gaps
+  // before they are needed, and with several nodes likewise what waits for others' gradients: only
+  // who does them is fixed.
   std::vector<std::vector<std::uint32_t>> order;
   NodeUpdate update = NodeUpdate::ring;
   std::vector<Stage> stages;  // empty: every group computes all segments

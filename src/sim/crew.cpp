@@ -19,7 +19,7 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
       berth_(berth),
       options_(std::move(options)),
       events_(std::move(events)),
-      turns_(fixed_places(work.blueprint(), work.list()), workers_of(work.blueprint().plan).size()),
+      turns_(work.places(), workers_of(work.blueprint().plan).size()),
       ready_(work.pools().size()),
       busy_(work.pools().size(), 0),
       homes_(work.blueprint().chunks.size(), -1) {
@@ -214,7 +214,9 @@ void Crew::work_on(int w) {
   const double before = std::max(0.0, worker.since - world_.now());
   const double piece =
       before + worker.left * worker.slowness * work_.least_seconds(task, shift(task));
-  world_.work(berth_.hosts[worker.pool], std::max(piece, nothing), [this, w] { piece_done(w); });
+  world_.work(
+      berth_.hosts[worker.pool], std::max(piece, nothing), [this, w] { piece_done(w); },
+      work_.pools()[worker.pool].team);
 }
 
 void Crew::piece_done(int w) {

@@ -190,12 +190,7 @@ void PreparedFleet::follow(const Plan& plan) {
   fleet_.update = plan.update;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     const int node = node_for(plan, n);
-    Plan own = plan.nodes.size() == 1 ? plan : plan_of_node(plan, n);
-    if (plan.nodes.size() > 1 && own.placement == Placement::fixed) {
-      // Exchanges split tasks, so an order of the plan's own tasks would not fit.
-      own.placement = Placement::dynamic;
-      own.order.clear();
-    }
+    const Plan own = plan_of_node(plan, n);
     const std::vector<Device> devices = devices_for(own, wiring_.node(node));
     std::vector<const PlatformGroup*> groups;
     std::string key = std::to_string(wiring_.place(node).entry);
@@ -206,6 +201,10 @@ void PreparedFleet::follow(const Plan& plan) {
     for (const DeviceGroup* group : groups_of(own)) {
       key += "/" + std::to_string(group->workers) + "x" + std::to_string(group->team);
       for (const std::int64_t chunk : group->chunks) key += "," + std::to_string(chunk);
+    }
+    for (const std::vector<std::uint32_t>& worker : own.order) {
+      key += "/";
+      for (const std::uint32_t task : worker) key += "," + std::to_string(task);
     }
     fleet_.ranks.push_back({kind_of(key, own, groups), node, devices});
     batch_ += share_of(plan.nodes[n]);

@@ -12,7 +12,10 @@ Harbour::Harbour(const Fleet& fleet)
   lists_.reserve(fleet.kinds.size());  // works keep their addresses
   for (const RankKind& kind : fleet.kinds) {
     lists_.push_back(several_ ? split_updates(*kind.list) : *kind.list);
-    works_.emplace_back(*kind.blueprint, lists_.back(), *kind.costs, several_);
+    works_.emplace_back(*kind.blueprint, lists_.back(), *kind.costs,
+                        several_ ? split_places(*kind.blueprint, *kind.list, lists_.back())
+                                 : fixed_places(*kind.blueprint, *kind.list),
+                        several_);
   }
   require_same_buckets();
   // All devices of a node draw power, also those that have nothing to do.

@@ -11,8 +11,9 @@
 
 namespace regatta::sim {
 
-Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs, bool several)
-    : blueprint_(blueprint), list_(list), runtime_(costs.runtime()) {
+Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+           std::vector<FixedPlace> places, bool several)
+    : blueprint_(blueprint), list_(list), runtime_(costs.runtime()), places_(std::move(places)) {
   make_pools();
   constexpr std::size_t nobody = ~std::size_t{0};
   awaiting_.assign(blueprint.buckets.size(), nobody);
@@ -51,7 +52,7 @@ void Work::make_pools() {
     if (cpu) host_ = static_cast<int>(g);
     // Memory 0 is the node's own; stages are on nodes of their own.
     pools_.push_back({groups[g]->name, groups[g]->kind, cpu ? groups[g]->workers : 1,
-                      cpu && !staged() ? 0 : static_cast<int>(g) + 1});
+                      cpu && !staged() ? 0 : static_cast<int>(g) + 1, cpu ? groups[g]->team : 1});
   }
   memories_ = static_cast<int>(groups.size()) + 1;
   if (std::ranges::all_of(pools_, [](const Pool& pool) { return pool.memory == 0; })) memories_ = 1;

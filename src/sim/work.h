@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tasks/costs.h"
+#include "tasks/placement.h"
 
 namespace regatta::sim {
 
@@ -17,18 +18,21 @@ struct Pool {
   DeviceKind kind = DeviceKind::cpu;
   int workers = 1;
   int memory = 0;  // pools of one memory share it
+  int team = 1;    // cores of a worker
 };
 
 class Work {
  public:
-  // The list was lowered from the blueprint and maybe split. `several`: gradients are exchanged
-  // with other ranks.
-  Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs, bool several);
+  // The list was lowered from the blueprint and maybe split. `places`: what the plan fixes of its
+  // tasks. `several`: gradients are exchanged with other ranks.
+  Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+       std::vector<FixedPlace> places, bool several);
 
   const Blueprint& blueprint() const { return blueprint_; }
   const TaskList& list() const { return list_; }
   const RuntimeCosts& runtime() const { return runtime_; }
   std::size_t tasks() const { return list_.tasks.size(); }
+  const std::vector<FixedPlace>& places() const { return places_; }
   const std::vector<Pool>& pools() const { return pools_; }
   int host_pool() const { return host_; }
   int pool_of(std::size_t task) const { return pool_of_[task]; }
@@ -77,6 +81,7 @@ class Work {
   const Blueprint& blueprint_;
   const TaskList& list_;
   RuntimeCosts runtime_;
+  std::vector<FixedPlace> places_;
   std::vector<Pool> pools_;
   int host_ = 0, memories_ = 1;
   std::vector<int> pool_of_;

@@ -2,6 +2,7 @@
 
 #include <simgrid/plugins/energy.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -52,10 +53,12 @@ class World::Impl {
     });
   }
 
-  void work(int host, double seconds, Then then) {
+  void work(int host, double seconds, Then then, int cores) {
     const s4u::ExecPtr exec = s4u::Exec::init();
-    exec->set_flops_amount(seconds * flops_per_second);
-    exec->set_host(hosts_[static_cast<std::size_t>(host)]);
+    exec->set_flops_amount(seconds * flops_per_second);  // of each core
+    s4u::Host* where = hosts_[static_cast<std::size_t>(host)];
+    if (cores > 1) exec->set_thread_count(std::min(cores, where->get_core_count()));
+    exec->set_host(where);
     start(exec, std::move(then));
   }
 
@@ -118,8 +121,8 @@ class World::Impl {
 
 World::World(const Shape& shape) : impl_(std::make_unique<Impl>(shape)) {}
 World::~World() = default;
-void World::work(int host, double seconds, Then then) {
-  impl_->work(host, seconds, std::move(then));
+void World::work(int host, double seconds, Then then, int cores) {
+  impl_->work(host, seconds, std::move(then), cores);
 }
 void World::send(int route, double bytes, Then then) { impl_->send(route, bytes, std::move(then)); }
 void World::later(double seconds, Then then) { Impl::later(seconds, std::move(then)); }

@@ -28,8 +28,8 @@ class World {
   World& operator=(const World&) = delete;
 
   using Then = std::function<void()>;
-  // Keeps a core busy. More work than cores shares them.
-  void work(int host, double seconds, Then then);
+  // Keeps so many cores busy. More work than cores shares them.
+  void work(int host, double seconds, Then then, int cores = 1);
   // Over a registered route; latency is the caller's to wait for, so that it does not change how
   // links are shared.
   void send(int route, double bytes, Then then);

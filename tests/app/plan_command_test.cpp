@@ -10,6 +10,7 @@
 #include "models/models.h"
 #include "plan/plan_file.h"
 #include "platform/machine.h"
+#include "sim/fleet_plan.h"
 #include "support/error_text.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
@@ -162,6 +163,74 @@ TEST(NodePlan, StagesThatDoNotFitIntoMemoryAreToldWithTheLargestConsumers) {
   EXPECT_THAT(text, HasSubstr("most of it for"));
   EXPECT_THAT(text, HasSubstr("more stages"));
   app::require_memory(lenet5(), plan, recipe_of(64), unequal());
+}
+
+TEST(PlanCommand, PlacementsOverNodesAreWrittenAndSimulated) {
+  const TemporaryFolder folder;
+  const std::string platform = std::string(REGATTA_SOURCE_DIR) + "/platforms/lab.json";
+  for (const std::string placement : {"hybrid", "static"}) {
+    const fs::path file = folder.path() / (placement + ".json"), result = folder.path() / "result";
+    const ProgramRun planned =
+        run_regatta({"plan", "--model", "lenet5", "--batch", "48", "--chunks", "4", "--segments",
+                     "block", "--platform", platform, "--nodes", "elm,ash", "--placement",
+                     placement, "--out", file.string()});
+    ASSERT_EQ(planned.code, 0) << planned.err;
+    const PlanFile plan = read_plan_file(file, graph_of_recipe);
+    EXPECT_EQ(placement_name(plan.plan.placement), placement);
+    std::size_t workers = 0;
+    for (const DeviceGroup* group : groups_of(plan.plan))
+      workers += static_cast<std::size_t>(group->workers);
+    EXPECT_EQ(plan.plan.order.size(), placement == "static" ? workers : 0);
+    const ProgramRun simulated = run_regatta({"simulate", file.string(), "--platform", platform,
+                                              "--steps", "3", "--json", result.string()});
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    EXPECT_EQ(simulated.err, "");
+    EXPECT_NEAR(read_json(result)["step_s"].get<double>(), plan.predicted->step.seconds, 1e-9);
+  }
+}
+
+TEST(NodePlan, AStaticOrderIsFollowedOnEveryNode) {
+  Platform platform = unequal();
+  platform.network.link = {1e9, 1e-6};
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0", "slow-1"};
+  options.plan.segments = "block";
+  options.plan.chunks = {{2}};
+  const Recipe recipe = recipe_of(48);
+  Plan plan = app::plan_over_nodes(lenet5(), recipe, platform, {}, options);
+  sim::PreparedFleet free(lenet5(), recipe, platform, {});
+  free.follow(plan);
+  app::place_over_nodes(plan, Placement::fixed, free);
+  ASSERT_EQ(plan.order.size(), 3 * 2u);
+  EXPECT_EQ(plan_of_node(plan, 1).order.size(), 2u);
+  // Both workers of the second node change their tasks: so does who runs them, and nothing else.
+  std::swap(plan.order[2], plan.order[3]);
+  require_valid(plan, lenet5(), 48);
+  sim::PreparedFleet fleet(lenet5(), recipe, platform, {});
+  fleet.follow(plan);
+  const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 2});
+  // By worker: when it began which forwards and backwards of the first step.
+  for (std::size_t w = 0; w < 6; ++w) {
+    std::vector<std::pair<trace::Time, std::string>> ran;
+    for (const trace::Task& task : made.record.tasks) {
+      const std::string& phases = made.record.kinds[static_cast<std::size_t>(task.kind)].phases;
+      if (task.step == 1 && task.worker == static_cast<std::int32_t>(w) &&
+          (phases.starts_with("forward") || phases.starts_with("backward")))
+        ran.emplace_back(task.start, phases);
+    }
+    std::ranges::sort(ran);
+    std::vector<std::string> expected;
+    const auto& kind =
+        fleet.fleet().kinds[static_cast<std::size_t>(fleet.fleet().ranks[w / 2].kind)];
+    for (const std::uint32_t t : plan.order[w]) {
+      const Phase phase = kind.list->tasks[t].actions.front().phase;
+      if (phase == Phase::forward || phase == Phase::backward)
+        expected.emplace_back(phase_name(phase));
+    }
+    ASSERT_EQ(ran.size(), expected.size()) << w;
+    for (std::size_t i = 0; i < ran.size(); ++i)
+      EXPECT_TRUE(ran[i].second.starts_with(expected[i])) << w << ", " << i;
+  }
 }
 
 TEST(PlanCommand, PredictsAPipelineThatCanBeSimulatedButNotFollowed) {

@@ -85,6 +85,15 @@ TEST(Simulate, AChainTakesTheSumOfItsTasks) {
   EXPECT_EQ(made.tasks, 3);
 }
 
+TEST(Simulate, AllCoresOfATeamDrawPower) {
+  Hand hand(1);
+  hand.blueprint.plan.nodes[0].groups[0].team = 2;
+  hand.task(6, {{hand.buffer(), Mode::write}});
+  const Simulated made = hand.play();
+  EXPECT_NEAR(made.step_s[0], 6, 1e-6);
+  EXPECT_NEAR(made.energy_j[0], 2 * 30 * 6, 1e-3);
+}
+
 TEST(Simulate, AForkJoinUsesAllWorkers) {
   Hand hand(2);
   const std::uint32_t begin = hand.buffer();
@@ -147,6 +156,59 @@ TEST(Simulate, AnOrderedListIsFollowedThoughAnotherWouldBeShorter) {
     EXPECT_EQ(tasks[3 * step + 2].worker, 0);
     EXPECT_LE(tasks[3 * step + 2].end, tasks[3 * step].start);
   }
+}
+
+TEST(Simulate, RanksOfSeveralNodesFollowTheirOrders) {
+  Hand hand(2);
+  for (const double seconds : {3.0, 2.0, 1.0}) hand.task(seconds, {{hand.buffer(), Mode::write}});
+  const auto play = [&] {
+    return simulate({machines(2),
+                     {{&hand.blueprint, &hand.list, &hand.costs}},
+                     {{0, 0, {{0, 0}}}, {0, 1, {{0, 0}}}},
+                     {}},
+                    {.steps = 2});
+  };
+  EXPECT_NEAR(play().step_s[0], 3, 1e-6);
+  hand.list.job = Job::train;
+  hand.blueprint.plan.placement = Placement::fixed;
+  hand.blueprint.plan.order = {{2, 0}, {1}};
+  const Simulated made = play();
+  EXPECT_NEAR(made.step_s[0], 4, 1e-6);
+  // Two steps of two ranks, whose workers count on.
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& tasks = made.record.tasks;
+    const auto first = static_cast<std::int32_t>(i % 2 * 2);
+    EXPECT_EQ(tasks[3 * i].worker, first);
+    EXPECT_EQ(tasks[3 * i + 1].worker, first + 1);
+    EXPECT_LE(tasks[3 * i + 2].end, tasks[3 * i].start);
+  }
+}
+
+TEST(Simulate, OrdersThatDifferBetweenRanksDoNotHoldUpTheirExchanges) {
+  // Each computes two gradients and takes their steps; the second rank the other way round.
+  Hand one(1), other(1);
+  for (Hand* hand : {&one, &other}) {
+    const std::uint32_t count = hand == &one ? 0 : 1;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      hand->task(1, {{hand->buffer(), Mode::write}});
+      hand->list.tasks.back().actions.push_back(
+          {.phase = Phase::update, .bucket = BucketId{i == count ? 0U : 1U}});
+    }
+    hand->list.job = Job::train;
+    hand->blueprint.plan.placement = Placement::fixed;
+    hand->blueprint.plan.order = {{0, 1}};
+  }
+  ASSERT_GE(one.blueprint.buckets.size(), 1u);
+  one.blueprint.buckets.resize(2, one.blueprint.buckets.front());
+  other.blueprint.buckets = one.blueprint.buckets;
+  const Simulated made = simulate(
+      {machines(2),
+       {{&one.blueprint, &one.list, &one.costs}, {&other.blueprint, &other.list, &other.costs}},
+       {{0, 0, {{0, 0}}}, {1, 1, {{0, 0}}}},
+       {}},
+      {.steps = 1});
+  EXPECT_GT(made.step_s[0], 2);
+  EXPECT_LT(made.step_s[0], 2.5);
 }
 
 TEST(Simulate, AHybridPlanKeepsEveryChunkWithItsWorker) {
