@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 
 #include "app/command.h"
@@ -15,6 +16,7 @@
 #include "platform/machine.h"
 #include "report/granularity.h"
 #include "report/scaling.h"
+#include "tasks/rehearsed.h"
 #include "train/rehearse.h"
 
 namespace regatta::app {
@@ -24,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
+// And what differs so much from the automatic choice is surely slower, or faster.
+constexpr double contends = 0.12;
 
 double measure(const TrainJob& job, const Plan& plan, double seconds) {
   constexpr double patience = 10;
@@ -32,7 +36,7 @@ double measure(const TrainJob& job, const Plan& plan, double seconds) {
 
 struct Measured {
   Plan plan;
-  GranularityRun* run;
+  std::vector<GranularityRun*> runs;  // that follow it
 };
 
 class Bench {
@@ -144,23 +148,53 @@ class Bench {
     return plans;
   }
 
-  // All take turns; after the first round those far behind rest.
+  // All take turns; after the first round those far behind rest. The least of many differs from
+  // what it is compared with by chance alone, so those about as fast as the automatic choice go on
+  // for as many rounds again. Plans that are the same are measured together.
   void rounds(GranularityCell& cell, const TrainJob& job, const Plan& alone,
               const std::vector<Plan>& plans) const {
-    std::vector<Measured> all{{job.plan, &cell.automatic}, {alone, &*cell.one_worker}};
-    for (std::size_t i = 0; i < plans.size(); ++i) all.push_back({plans[i], &cell.fixed[i]});
+    std::vector<Measured> all{{job.plan, {&cell.automatic}}};
+    const auto add = [&](const Plan& plan, GranularityRun& run) {
+      const std::string text = text_of(plan, job);
+      const auto same = std::ranges::find_if(
+          all, [&](const Measured& each) { return text_of(each.plan, job) == text; });
+      if (same == all.end())
+        all.push_back({plan, {&run}});
+      else
+        same->runs.push_back(&run);
+    };
     cell.one_worker->rounds.clear();
+    add(alone, *cell.one_worker);
+    for (std::size_t i = 0; i < plans.size(); ++i) add(plans[i], cell.fixed[i]);
+    const auto take = [&](const Measured& each) {
+      const double found = measure(job, each.plan, flags_.seconds);
+      for (GranularityRun* run : each.runs) run->rounds.push_back(found);
+      return found;
+    };
     double best = 1e30;
     for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed)) {
-      GranularityRun& run = *all[turn.cell].run;
-      const bool fixed = turn.cell > 1;
-      if (turn.repeat > 0 && fixed && run.step_seconds() > hopeless * best) {
-        run.dropped = true;
+      const Measured& each = all[turn.cell];
+      const bool needed =
+          each.runs.front() == &cell.automatic || each.runs.front() == &*cell.one_worker;
+      if (turn.repeat > 0 && !needed && each.runs.front()->step_seconds() > hopeless * best) {
+        for (GranularityRun* run : each.runs) run->dropped = true;
         continue;
       }
-      run.rounds.push_back(measure(job, all[turn.cell].plan, flags_.seconds));
-      best = std::min(best, run.rounds.back());
+      best = std::min(best, take(each));
     }
+    const double mine = cell.automatic.step_seconds();
+    std::erase_if(all, [&](const Measured& each) {
+      return each.runs.front() != &cell.automatic &&
+             (each.runs.front()->dropped ||
+              std::abs(each.runs.front()->step_seconds() / mine - 1) > contends);
+    });
+    if (all.size() > 1)
+      for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed + 1))
+        take(all[turn.cell]);
+  }
+
+  static std::string text_of(const Plan& plan, const TrainJob& job) {
+    return step_signature(job.graph, job.recipe, plan);
   }
 
   const GranularityFlags& flags_;

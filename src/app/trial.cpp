@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::int64_t fewest_steps = 6;
 constexpr std::size_t in_a_row = 4;
-constexpr std::int64_t simulated_steps = 12;
+// Of a simulation: so many that chance evens out.
+constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 2000;
 
 class Watch : public TrainObserver {
  public:
@@ -107,14 +108,18 @@ Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
 }
 
 Predicted predict(const TrainJob& job) {
-  const sim::Simulated made = simulate_here(job, simulated_steps);
   const Forecast forecast(job);
-  std::vector<double> seconds(forecast.list().tasks.size(), 0);
+  const std::size_t tasks = forecast.list().tasks.size();
+  const std::int64_t steps = std::clamp(simulated_tasks / static_cast<std::int64_t>(tasks),
+                                        fewest_simulated, most_simulated);
+  const sim::Simulated made = simulate_here(job, steps);
+  std::vector<std::vector<double>> seconds(tasks);
   for (const trace::Task& task : made.record.tasks)
-    if (task.step == simulated_steps)
-      seconds[static_cast<std::size_t>(task.kind)] = trace::seconds(task.duration());
+    seconds[static_cast<std::size_t>(task.kind)].push_back(trace::seconds(task.duration()));
+  std::vector<double> medians;
+  for (std::vector<double>& each : seconds) medians.push_back(median_of(std::move(each)));
   return {made.step_s.front(), made.energy_j.front(),
-          apart(meetings(forecast.blueprint(), forecast.list(), seconds))};
+          apart(meetings(forecast.blueprint(), forecast.list(), medians))};
 }
 
 }  // namespace regatta::app

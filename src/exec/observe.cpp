@@ -107,6 +107,51 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
   return all;
 }
 
+void SpreadMeter::add(const ListTimes& done) {
+  for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
+    const Action& first = done.list.tasks[t].actions.front();
+    if (first.phase != Phase::forward && first.phase != Phase::backward) continue;
+    const TaskTimes& times = done.times[t];
+    double seconds = seconds_between(times.start, times.end);
+    // What the submitting thread robs it of is counted elsewhere.
+    const bool alone = done.blueprint.group(done.list.tasks[t].group).team == 1;
+    if (alone && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
+    if (seconds > 0)
+      seconds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}]
+          .push_back(seconds);
+  }
+}
+
+std::vector<Observation> SpreadMeter::observations(const WorkPlace& place, int busy) const {
+  // A kind must be known to tell what is typical; what takes no time does not matter; and what is
+  // further out is no spread but an accident.
+  constexpr std::size_t of_a_kind = 6, enough = 4 * spread_levels;
+  constexpr double matters = 0.1, furthest = 4;
+  double sum = 0, count = 0;
+  for (const auto& [kind, seconds] : seconds_) {
+    count += static_cast<double>(seconds.size());
+    for (const double each : seconds) sum += each;
+  }
+  std::vector<double> factors;
+  for (const auto& [kind, seconds] : seconds_) {
+    const double middle = median(seconds);
+    if (seconds.size() < of_a_kind || middle < matters * sum / count) continue;
+    for (const double each : seconds)
+      if (each < furthest * middle) factors.push_back(each / middle);
+  }
+  if (factors.size() < enough) return {};
+  std::ranges::sort(factors);
+  std::vector<Observation> all;
+  for (std::size_t level = 0; level < spread_levels; ++level) {
+    const std::size_t from = level * factors.size() / spread_levels,
+                      to = (level + 1) * factors.size() / spread_levels;
+    double mean = 0;
+    for (std::size_t i = from; i < to; ++i) mean += factors[i] / static_cast<double>(to - from);
+    all.push_back({spread_signature(place), static_cast<double>(level + 1), busy, mean});
+  }
+  return all;
+}
+
 std::vector<Observation> runtime_observations_of(const ListTimes& done) {
   std::vector<Observation> all;
   const auto note = [&](const char* what, double seconds) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "exec/recording.h"
@@ -24,6 +26,18 @@ using TimesSink = std::function<void(const ListTimes&)>;
 // out: it was neither alone nor in company; so is work that someone else's process interrupted.
 // `names` must be of the list's blueprint and pass.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
+
+// Gathers how far the tasks of chunks spread about what is typical of their kind.
+class SpreadMeter {
+ public:
+  void add(const ListTimes& done);
+  // None if it has seen too few.
+  std::vector<Observation> observations(const WorkPlace& place, int busy) const;
+
+ private:
+  using Kind = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t>;  // and samples
+  std::map<Kind, std::vector<double>> seconds_;
+};
 
 // What the runtime took beside the work: submitting, the gap between two tasks of a worker, waking.
 // Of lists with nothing else on its way.

@@ -85,6 +85,8 @@ std::string reduce_signature(const WorkPlace& place) { return text_of(place) + "
 std::string measure_signature(const WorkPlace& place) { return text_of(place) + "measure"; }
 std::string clip_signature(const WorkPlace& place) { return text_of(place) + "clip"; }
 
+std::string spread_signature(const WorkPlace& place) { return text_of(place) + "spread"; }
+
 std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer) {
   std::string text = text_of(place) + "update " + std::string(optimizer_name(optimizer.kind));
   for (int i = 0; i < most_moments; ++i) text += keeps_moment(optimizer, i) ? " moment" : "";

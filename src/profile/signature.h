@@ -36,6 +36,10 @@ std::string reduce_signature(const WorkPlace& place);                  // bytes 
 std::string measure_signature(const WorkPlace& place);                 // bytes
 std::string clip_signature(const WorkPlace& place);                    // buckets
 std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer);  // bytes
+// How far chunks' tasks spread: its size is 1 for the fastest of `spread_levels` equal parts of
+// them, 2 for the next, ..., its seconds are how many times the typical time these take.
+constexpr int spread_levels = 16;
+std::string spread_signature(const WorkPlace& place);
 // Once, for all parameters of a node.
 std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace& place);
 

@@ -33,8 +33,10 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
   left_of_step_.assign(steps, count());
   submitted_.assign(steps, false);
   finished_.assign(steps, -1);
-  for (std::size_t p = 0; p < work.pools().size(); ++p)
+  for (std::size_t p = 0; p < work.pools().size(); ++p) {
+    spreads_.push_back(work.spread(p, options_.seed));
     for (int i = 0; i < work.pools()[p].workers; ++i) workers_.push_back({.pool = p});
+  }
   const std::vector<double> slowness = slowness_of(work.blueprint().plan);
   for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
     workers_[w].slowness = slowness[w];
@@ -187,6 +189,7 @@ void Crew::take(int w, std::int64_t id) {
                        std::exchange(worker.stolen, 0);
   worker.task = id;
   worker.left = 1;
+  worker.luck = spreads_[worker.pool].factor(step_of(id), task_of(id), w);
   worker.since = world_.now() + delay;
   ++busy_[worker.pool];
   at(id).worker = w;
@@ -200,8 +203,7 @@ void Crew::settle(std::size_t pool) {
   const double now = world_.now();
   for (Worker& worker : workers_) {
     if (worker.pool != pool || worker.task < 0 || now <= worker.since) continue;
-    const std::size_t task = task_of(worker.task);
-    const double whole = worker.slowness * work_.seconds(task, busy_[pool], shift(task));
+    const double whole = seconds(worker, busy_[pool]);
     worker.left = whole > 0 ? std::max(0.0, worker.left - (now - worker.since) / whole) : 0;
     worker.since = now;
   }
@@ -213,7 +215,7 @@ void Crew::work_on(int w) {
   const std::size_t task = task_of(worker.task);
   const double before = std::max(0.0, worker.since - world_.now());
   const double piece =
-      before + worker.left * worker.slowness * work_.least_seconds(task, shift(task));
+      before + worker.left * worker.slowness * worker.luck * work_.least_seconds(task, shift(task));
   world_.work(
       berth_.hosts[worker.pool], std::max(piece, nothing), [this, w] { piece_done(w); },
       work_.pools()[worker.pool].team);
@@ -222,9 +224,7 @@ void Crew::work_on(int w) {
 void Crew::piece_done(int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   settle(worker.pool);
-  const std::size_t task = task_of(worker.task);
-  const double left =
-      worker.left * worker.slowness * work_.seconds(task, busy_[worker.pool], shift(task));
+  const double left = worker.left * seconds(worker, busy_[worker.pool]);
   if (left > 10 * nothing || worker.since > world_.now() + nothing)
     work_on(w);
   else

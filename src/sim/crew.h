@@ -42,6 +42,7 @@ class Crew {
     bool crowded = false;
     // By task: how many half-intervals its cost is away from the estimate.
     std::vector<double> shifts;
+    std::uint64_t seed = 1;  // of how far tasks spread
   };
   Crew(World& world, const Work& work, const Berth& berth, Options options, Events events);
 
@@ -62,6 +63,7 @@ class Crew {
     double left = 1;    // part of the task
     double since = 0;   // when `left` was right
     double slowness = 1;
+    double luck = 1;  // with its task
   };
   struct Place {  // a copy of a buffer: the memories that have it, as bits
     std::uint64_t valid = 0;
@@ -90,6 +92,11 @@ class Crew {
   void piece_done(int worker);
   void finish(int worker);
   Place& place_of(std::uint32_t buffer, std::int64_t step);
+  // A worker's task, whole, while so many are busy.
+  double seconds(const Worker& worker, int busy) const {
+    const std::size_t task = task_of(worker.task);
+    return worker.slowness * worker.luck * work_.seconds(task, busy, shift(task));
+  }
   double shift(std::size_t task) const {
     return options_.shifts.empty() ? 0 : options_.shifts[task];
   }
@@ -108,6 +115,7 @@ class Crew {
   double submitting_until_ = 0;
   std::int64_t next_step_ = 0, steps_done_ = 0;  // to be submitted; ended
   std::vector<Worker> workers_;
+  std::vector<Spread> spreads_;  // by pool
   Turns turns_;
   std::vector<std::vector<ReadyTask>> ready_;  // by pool
   std::vector<int> busy_;                      // by pool

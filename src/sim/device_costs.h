@@ -23,6 +23,7 @@ class DeviceCosts final : public TaskCosts {
 
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return base_.runtime(); }
+  std::vector<double> spread(GroupId group) const override { return base_.spread(group); }
 
  private:
   const TaskList& list_;

@@ -61,7 +61,7 @@ class FleetRun {
  private:
   void add_crew(std::size_t r, int replica) {
     const Rank& rank = fleet_.ranks[r];
-    Crew::Options crew{options_.steps, options_.crowded, {}};
+    Crew::Options crew{options_.steps, options_.crowded, {}, chance_of(r, replica)};
     if (replica > 0) crew.shifts = draw(replica, rank.kind);
     const auto number = static_cast<int>(r);
     crews_.push_back(
@@ -70,6 +70,10 @@ class FleetRun {
                                               exchange(step, bucket).ready(number);
                                             },
                                             [this](std::int64_t step) { step_done(step); }}));
+  }
+
+  std::uint64_t chance_of(std::size_t rank, int replica) const {
+    return random_mix(random_mix(options_.seed + static_cast<std::uint64_t>(replica)) ^ rank);
   }
 
   // How wrong a task's cost turns out to be, in half-intervals: the same for all ranks of a kind

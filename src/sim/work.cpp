@@ -30,6 +30,9 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
     }
   }
   make_lines(costs);
+  levels_.resize(pools_.size());
+  for (std::uint32_t g = 0; g < groups_of(blueprint.plan).size(); ++g)
+    levels_[g] = costs.spread(GroupId{g});
   ranks_ = staged() ? fill_drain_ranks(list)
                     : ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
   // The stages of a pipeline submit side by side.
@@ -75,14 +78,12 @@ void Work::make_lines(const TaskCosts& costs) {
     const Task& task = list_.tasks[t];
     std::vector<std::int64_t> key{pool_of_[t], task.on_host ? 1 : 0};
     for (const Action& action : task.actions) {
-      const bool of_chunk = action.phase == Phase::load || action.phase == Phase::forward ||
-                            action.phase == Phase::deliver || action.phase == Phase::backward;
       for (const std::int64_t each :
            {std::int64_t{static_cast<int>(action.phase)}, std::int64_t{action.segment.value},
             std::int64_t{action.part}, std::int64_t{action.bucket.value},
             std::int64_t{action.group.value}})
         key.push_back(each);
-      if (!of_chunk) continue;
+      if (!of_chunk(action.phase)) continue;
       const Chunk& chunk = blueprint_.chunks[action.chunk.value];
       key.push_back(chunk.capacity);
       key.push_back(blueprint_.begins_slot(chunk) ? 1 : 0);
@@ -114,6 +115,10 @@ double Work::seconds(std::size_t task, int busy, double shift) const {
 double Work::least_seconds(std::size_t task, double shift) const {
   const int all = pools_[static_cast<std::size_t>(pool_of_[task])].workers;
   return std::min(seconds(task, 1, shift), seconds(task, all, shift));
+}
+
+Spread Work::spread(std::size_t pool, std::uint64_t seed) const {
+  return {blueprint_, list_, levels_[pool], pools_[pool].workers, seed};
 }
 
 std::optional<ChunkId> Work::home_chunk(std::size_t task) const {

@@ -8,6 +8,7 @@
 
 #include "tasks/costs.h"
 #include "tasks/placement.h"
+#include "tasks/spread.h"
 
 namespace regatta::sim {
 
@@ -48,6 +49,8 @@ class Work {
   // the estimate.
   double seconds(std::size_t task, int busy, double shift) const;
   double least_seconds(std::size_t task, double shift) const;
+  // How far tasks of a pool spread, by what chance has in store for a rank.
+  Spread spread(std::size_t pool, std::uint64_t seed) const;
 
   // Tasks of a step that wait for `task` of the step `back` steps before it.
   const std::vector<std::uint32_t>& successors(std::int64_t step, std::size_t back,
@@ -86,6 +89,7 @@ class Work {
   int host_ = 0, memories_ = 1;
   std::vector<int> pool_of_;
   std::vector<Line> lines_;
+  std::vector<std::vector<double>> levels_;  // by pool, as Spread takes them
   std::vector<double> ranks_, submission_;
   double submission_seconds_ = 0;
   std::vector<Pattern> patterns_;

@@ -69,6 +69,14 @@ ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {
 
 Estimate ProfileCosts::of(const Task& task, int busy) const { return answer(task, busy).cost; }
 
+std::vector<double> ProfileCosts::spread(GroupId group) const {
+  const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
+  std::vector<double> levels;
+  for (int level = 1; fit && level <= spread_levels; ++level)
+    levels.push_back(fit->at(level, names_.blueprint().group(group).workers).seconds);
+  return levels;
+}
+
 double ProfileCosts::share(const TaskList& list, int busy, double Answer::*part) const {
   double measured = 0, all = 0;
   for (const Task& task : list.tasks) {

@@ -20,6 +20,8 @@ class TaskCosts {
   // included; they share memory bandwidth.
   virtual Estimate of(const Task& task, int busy) const = 0;
   virtual RuntimeCosts runtime() const = 0;
+  // Of a group's tasks, as Spread takes it; empty: not known.
+  virtual std::vector<double> spread(GroupId /*group*/) const { return {}; }
   // How much of the predicted time of all these tasks rests on measurements of the same work, at
   // whatever size, from 0 to 1; the rest is guessed.
   virtual double measured_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
@@ -35,6 +37,7 @@ class ProfileCosts : public TaskCosts {
 
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return runtime_; }
+  std::vector<double> spread(GroupId group) const override;
 
   double measured_share(const TaskList& list, int busy) const override;
   // Likewise, of measurements at sizes near to those of the tasks.

@@ -9,9 +9,13 @@
 #include "tasks/dependencies.h"
 #include "tasks/placement.h"
 #include "tasks/policy.h"
+#include "tasks/spread.h"
 
 namespace regatta {
 namespace {
+
+// Chance is to even out: of a short list more steps are played.
+constexpr std::size_t tasks_to_see = 240, most_steps = 24;
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
@@ -48,13 +52,11 @@ class CostLines {
     for (const Task& task : list.tasks) {
       Key key{pools.of(task)};
       for (const Action& action : task.actions) {
-        const bool of_chunk = action.phase == Phase::load || action.phase == Phase::forward ||
-                              action.phase == Phase::deliver || action.phase == Phase::backward;
         key.push_back(static_cast<std::int64_t>(action.phase));
         key.push_back(action.segment.value);
         key.push_back(action.part);
         key.push_back(action.bucket.value);
-        if (!of_chunk) continue;
+        if (!of_chunk(action.phase)) continue;
         const Chunk& chunk = blueprint.chunks[action.chunk.value];
         key.push_back(chunk.capacity);
         // The first chunk of a slot writes gradients, the others add to them.
@@ -87,7 +89,7 @@ class Game {
   Game(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
        const PlayOptions& options)
       : list_(list),
-        options_(options),
+        crowded_(options.crowded),
         in_flight_(static_cast<std::size_t>(blueprint.plan.steps_in_flight)),
         pools_(blueprint.plan),
         lines_(blueprint, list, costs, pools_),
@@ -101,6 +103,14 @@ class Game {
     const std::vector<double> slowness = slowness_of(blueprint.plan);
     for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
       workers_[w].slowness = slowness[w];
+    steps_ = static_cast<std::size_t>(options.steps);
+    for (std::uint32_t g = 0; g < pools_.sizes.size(); ++g) {
+      spreads_.emplace_back();
+      if (g >= groups_of(blueprint.plan).size()) continue;  // loaders
+      spreads_.back() = Spread(blueprint, list, costs.spread(GroupId{g}), pools_.sizes[g]);
+      if (!spreads_.back().none())
+        steps_ = std::clamp(tasks_to_see / count_, steps_, std::max(steps_, most_steps));
+    }
     for (const Task& task : list.tasks) {
       const double each =
           runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
@@ -112,9 +122,8 @@ class Game {
   }
 
   Played run() {
-    const auto steps = static_cast<std::size_t>(options_.steps);
-    finished_.assign(steps, never);
-    left_of_step_.assign(steps, count_);
+    finished_.assign(steps_, never);
+    left_of_step_.assign(steps_, count_);
     begin_submission(0);
     while (finished_.back() == never) {
       submit_what_is_due();
@@ -135,18 +144,18 @@ class Game {
     double busy = 0, overhead = 0;
     bool just_finished = false;
     double slowness = 1;
+    double luck = 1;  // with its task
   };
 
   // Who waits for how many, from step to step. After the first few steps the pattern repeats with
   // the period of the rings.
   void connect() {
     Dependencies dependencies;
-    const auto steps = static_cast<std::size_t>(options_.steps);
-    const std::size_t known = std::min(steps, in_flight_ + 2);
-    waits_.assign(count_ * steps, 0);
-    successors_.resize(count_ * steps);
+    const std::size_t known = std::min(steps_, in_flight_ + 2);
+    waits_.assign(count_ * steps_, 0);
+    successors_.resize(count_ * steps_);
     std::vector<std::vector<Dependencies::Edge>> by_step;
-    for (std::size_t s = 0; s < steps; ++s) {
+    for (std::size_t s = 0; s < steps_; ++s) {
       if (s < known) {
         by_step.push_back(dependencies.follow(list_, s, static_cast<std::int64_t>(s * count_)));
         for (const auto& [task, on] : by_step.back()) connect(task, on);
@@ -178,7 +187,7 @@ class Game {
     submitting_ = step;
     submission_start_ = std::max(now_, submission_start_);
     // Half of the thread's time comes from the worker whose CPU it shares.
-    if (options_.crowded) workers_.front().stolen += submission_seconds_;
+    if (crowded_) workers_.front().stolen += submission_seconds_;
   }
 
   double submission_time(std::size_t task) const { return submission_start_ + submission_[task]; }
@@ -247,6 +256,8 @@ class Game {
         worker.delay = runtime_.task + (worker.just_finished ? 0 : runtime_.wake);
         worker.delay += std::exchange(worker.stolen, 0);
         worker.left = 1;
+        worker.luck = spreads_[worker.pool].factor(
+            taken.list, static_cast<std::size_t>(taken.order), static_cast<int>(w));
         worker.start = now_ + worker.delay;
         if (int* home = home_of(task_of(worker.task))) *home = static_cast<int>(w);
         ++busy_[worker.pool];
@@ -256,7 +267,7 @@ class Game {
   }
 
   double seconds_of(const Worker& worker, const std::vector<int>& busy) const {
-    return worker.slowness *
+    return worker.slowness * worker.luck *
            lines_.at(static_cast<std::size_t>(worker.task) % count_, busy[worker.pool]);
   }
   double seconds_left(const Worker& worker) const {
@@ -283,9 +294,14 @@ class Game {
     return soonest;
   }
 
+  // The first third of the steps fills the pipeline.
+  std::size_t last_uncounted() const {
+    return steps_ - 1 - std::max(std::size_t{2}, steps_ * 2 / 3);
+  }
+
   void advance(double seconds) {
     if (seconds == never) throw Error("internal: the play of a task list stands still");
-    const bool counted = finished_[finished_.size() - 3] != never;
+    const bool counted = finished_[last_uncounted()] != never;
     now_ += seconds;
     const std::vector<int> busy = busy_;
     for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -321,8 +337,8 @@ class Game {
 
   Played result() const {
     Played made;
-    const double wall = finished_.back() - finished_[finished_.size() - 3];
-    made.step_seconds = wall / 2;
+    const double wall = finished_.back() - finished_[last_uncounted()];
+    made.step_seconds = wall / static_cast<double>(steps_ - 1 - last_uncounted());
     for (const Worker& worker : workers_) {
       PlayedShares shares{worker.busy / wall, worker.overhead / wall, 0};
       shares.idle = std::max(0.0, 1 - shares.busy - shares.overhead);
@@ -337,8 +353,8 @@ class Game {
   }
 
   const TaskList& list_;
-  PlayOptions options_;
-  std::size_t in_flight_;
+  bool crowded_;
+  std::size_t steps_ = 4, in_flight_;
   Pools pools_;
   CostLines lines_;
   RuntimeCosts runtime_;
@@ -354,7 +370,8 @@ class Game {
   std::vector<std::vector<ReadyTask>> ready_;  // by pool
   std::vector<int> busy_;                      // by pool: workers that have a task
   std::vector<Worker> workers_;
-  std::vector<int> homes_;  // by chunk
+  std::vector<Spread> spreads_;  // by pool
+  std::vector<int> homes_;       // by chunk
   std::vector<double> finished_;
   std::vector<std::size_t> left_of_step_;
   std::vector<PlayedTask> played_;

@@ -9,7 +9,8 @@
 namespace regatta {
 
 struct PlayOptions {
-  int steps = 4;  // at least 3; the time of a step is taken from the last two
+  // At least 3, more if tasks spread and are few. The last two thirds count.
+  int steps = 4;
   // The thread that submits has no CPU of its own: what it does, a worker does not.
   bool crowded = false;
 };
@@ -20,7 +21,7 @@ struct PlayedTask {
   double start = 0, end = 0;
 };
 
-// Of a worker's time in the last two steps; they add up to 1.
+// Of a worker's time in the steps that count; they add up to 1.
 struct PlayedShares {
   double busy = 0;
   double overhead = 0;  // of the runtime, between tasks

@@ -23,6 +23,11 @@ enum class Phase {
   pack,              // a bucket's parameters are laid out as a group's kernels read them
 };
 std::string_view phase_name(Phase phase);
+// Whether it is done chunk by chunk.
+constexpr bool of_chunk(Phase phase) {
+  return phase == Phase::load || phase == Phase::forward || phase == Phase::deliver ||
+         phase == Phase::backward;
+}
 
 enum class BufferKind {
   samples,          // (chunk) stored samples, then targets

@@ -57,23 +57,11 @@ class Cell {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
     const std::vector<std::int64_t> sizes = warm_up(time);
-    std::vector<Observation> all;
-    std::map<std::int64_t, std::vector<Observation>> by_size;
-    std::set<std::int64_t> settled;
-    const int least_rounds = duration_[1] > large_step ? 1 : fewest_rounds;
-    for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
-      // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
-      for (const std::int64_t size : sizes) {
-        if (settled.contains(size)) continue;
-        if (round >= least_rounds && Clock::now() > until) return all;
-        std::vector<Observation> seen = observe(size);
-        all.insert(all.end(), seen.begin(), seen.end());
-        std::vector<Observation>& so_far = by_size[size];
-        so_far.insert(so_far.end(), seen.begin(), seen.end());
-        if (round >= rounds_before_judging && round % 2 == 0 && error_of(so_far) < options_.enough)
-          settled.insert(size);
-      }
-    }
+    std::vector<Observation> all = rounds(sizes, until);
+    if (!names_ || gpu_) return all;
+    const std::vector<Observation> spread = spread_.observations(
+        names_->place(GroupId{0}), static_cast<int>(std::min(chunks_, workers_)));
+    all.insert(all.end(), spread.begin(), spread.end());
     return all;
   }
 
@@ -102,6 +90,27 @@ class Cell {
   }
 
  private:
+  std::vector<Observation> rounds(const std::vector<std::int64_t>& sizes, Clock::time_point until) {
+    std::vector<Observation> all;
+    std::map<std::int64_t, std::vector<Observation>> by_size;
+    std::set<std::int64_t> settled;
+    const int least_rounds = duration_[1] > large_step ? 1 : fewest_rounds;
+    for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
+      // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
+      for (const std::int64_t size : sizes) {
+        if (settled.contains(size)) continue;
+        if (round >= least_rounds && Clock::now() > until) return all;
+        std::vector<Observation> seen = observe(size);
+        all.insert(all.end(), seen.begin(), seen.end());
+        std::vector<Observation>& so_far = by_size[size];
+        so_far.insert(so_far.end(), seen.begin(), seen.end());
+        if (round >= rounds_before_judging && round % 2 == 0 && error_of(so_far) < options_.enough)
+          settled.insert(size);
+      }
+    }
+    return all;
+  }
+
   // Of the submitting thread, for a list, besides its tasks: as long as the thread really ran.
   double seconds_of_a_list(const RuntimeCosts& costs) {
     const Seconds begin = thread_time();
@@ -213,11 +222,14 @@ class Cell {
     executor_.wait(flying);
   }
 
-  StepInput input(std::int64_t size) const {
+  StepInput input(std::int64_t size) {
     StepInput input;
     const std::int64_t samples = std::min(size * chunks_, recipe_.batch);
     if (data_) {
-      input = train_batch(visits_, 0, samples, recipe_, 0);
+      // Other samples each time, as in training: those of the step before are still in the caches.
+      if (next_ + samples > std::ssize(*visits_.order)) next_ = 0;
+      input = train_batch(visits_, next_, samples, recipe_, 0);
+      next_ += samples;
     } else {
       input.samples = samples;
       input.load = [this](std::int64_t first, std::int64_t count, std::byte* to, Target* targets) {
@@ -271,9 +283,12 @@ class Cell {
     executor_.watch_no_more();
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
     std::vector<Observation> seen;
-    for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i)
-      for (Observation& each : observations_of({*blueprint, *list, spans, taken[i]}, *names_))
+    for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i) {
+      const ListTimes done{*blueprint, *list, spans, taken[i]};
+      if (2 * size >= duration_.rbegin()->first) spread_.add(done);  // small ones are all caches
+      for (Observation& each : observations_of(done, *names_))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
+    }
     return seen;
   }
 
@@ -297,9 +312,11 @@ class Cell {
   const CalibrationOptions& options_;
   Executor executor_;
   std::optional<CostNames> names_;
+  SpreadMeter spread_;
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
+  std::int64_t next_ = 0;                // sample
   std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
 };
 

@@ -20,7 +20,9 @@ class HandCosts final : public TaskCosts {
     return {seconds, seconds * 0.9, seconds * 1.1};
   }
   RuntimeCosts runtime() const override { return costs; }
+  std::vector<double> spread(GroupId) const override { return levels; }
 
+  std::vector<double> levels;
   double crowding = 0;
   RuntimeCosts costs{0, 0, 0, 0, 0, 0};
 };
@@ -137,6 +139,27 @@ TEST(Simulate, ASlowedWorkerIsInTheWayOfOthersOnlyWhileItComputes) {
   hand.task(1, {{hand.buffer(), Mode::write}});
   // The fast one takes 1.25 s. The slow one, by then 1.25 / 3 done, has twice the rest to go.
   EXPECT_NEAR(hand.play().step_s[0], 1.25 + 2 * (1 - 1.25 / 3), 1e-6);
+}
+
+// Two workers meet after each pair of tasks. Of two levels each pair draws both, or twice the one
+// that its worker has: the slower is counted in most steps.
+TEST(Simulate, WhereTasksSpreadTheSlowestOfAMeetingCounts) {
+  Hand hand(2);
+  const std::uint32_t left = hand.buffer(), right = hand.buffer();
+  for (int i = 0; i < 2; ++i) {
+    const std::uint32_t mine = i == 0 ? left : right;
+    hand.task(1, {{mine, Mode::read_write}});
+    hand.list.tasks.back().actions = {
+        {.phase = Phase::forward, .chunk = ChunkId{static_cast<std::uint32_t>(i)}}};
+  }
+  hand.task(1e-6, {{left, Mode::read_write}, {right, Mode::read_write}});
+  EXPECT_NEAR(hand.play(60).step_s.front(), 1, 1e-4);
+  hand.costs.levels = {0.8, 1.2};
+  const double step = hand.play(60).step_s.front();
+  EXPECT_GT(step, 1.08);
+  EXPECT_LT(step, 1.2);
+  EXPECT_EQ(hand.play(60).step_s.front(), step);
+  EXPECT_NE(hand.play(60, {.seed = 2}).step_s.front(), step);
 }
 
 TEST(Simulate, AnOrderedListIsFollowedThoughAnotherWouldBeShorter) {
