@@ -116,38 +116,45 @@ void SpreadMeter::add(const ListTimes& done) {
     // What the submitting thread robs it of is counted elsewhere.
     const bool alone = done.blueprint.group(done.list.tasks[t].group).team == 1;
     if (alone && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
-    if (seconds > 0)
-      seconds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}]
-          .push_back(seconds);
+    if (seconds <= 0) continue;
+    Seen& seen =
+        kinds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}];
+    if (seen.actions.empty()) seen.actions = done.list.tasks[t].actions;
+    seen.seconds.push_back(seconds);
   }
 }
 
-std::vector<Observation> SpreadMeter::observations(const WorkPlace& place, int busy) const {
-  // A kind must be known to tell what is typical; what takes no time does not matter; and what is
-  // further out is no spread but an accident.
-  constexpr std::size_t of_a_kind = 6, enough = 4 * spread_levels;
+std::vector<Observation> SpreadMeter::observations(const CostNames& names, const Profile& costs,
+                                                   int busy) const {
+  // What takes no time does not matter, and what is further out is no spread but an accident.
+  constexpr std::size_t enough = 4 * spread_levels;
   constexpr double matters = 0.1, furthest = 4;
   double sum = 0, count = 0;
-  for (const auto& [kind, seconds] : seconds_) {
-    count += static_cast<double>(seconds.size());
-    for (const double each : seconds) sum += each;
+  for (const auto& [kind, seen] : kinds_) {
+    count += static_cast<double>(seen.seconds.size());
+    for (const double each : seen.seconds) sum += each;
   }
   std::vector<double> factors;
-  for (const auto& [kind, seconds] : seconds_) {
-    const double middle = median(seconds);
-    if (seconds.size() < of_a_kind || middle < matters * sum / count) continue;
-    for (const double each : seconds)
-      if (each < furthest * middle) factors.push_back(each / middle);
+  for (const auto& [kind, seen] : kinds_) {
+    double typical = 0;
+    for (const Action& action : seen.actions)
+      for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind)))
+        if (const Fit* fit = costs.find(piece.name->signature))
+          typical += fit->at(piece.size, busy).seconds;
+    if (typical < matters * sum / count) continue;
+    for (const double each : seen.seconds)
+      if (each < furthest * typical) factors.push_back(each / typical);
   }
   if (factors.size() < enough) return {};
   std::ranges::sort(factors);
+  const std::string signature = spread_signature(names.place(GroupId{0}));
   std::vector<Observation> all;
   for (std::size_t level = 0; level < spread_levels; ++level) {
     const std::size_t from = level * factors.size() / spread_levels,
                       to = (level + 1) * factors.size() / spread_levels;
     double mean = 0;
     for (std::size_t i = from; i < to; ++i) mean += factors[i] / static_cast<double>(to - from);
-    all.push_back({spread_signature(place), static_cast<double>(level + 1), busy, mean});
+    all.push_back({signature, static_cast<double>(level + 1), busy, mean});
   }
   return all;
 }

@@ -27,16 +27,22 @@ using TimesSink = std::function<void(const ListTimes&)>;
 // `names` must be of the list's blueprint and pass.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
 
-// Gathers how far the tasks of chunks spread about what is typical of their kind.
+// Gathers how far the tasks of chunks spread about what the costs of their pieces add up to. Those
+// are where timings crowd; a worker that shares its core with a neighbour's is far from there.
 class SpreadMeter {
  public:
   void add(const ListTimes& done);
-  // None if it has seen too few.
-  std::vector<Observation> observations(const WorkPlace& place, int busy) const;
+  // Beside the costs that the same lists taught; none if it has seen too few.
+  std::vector<Observation> observations(const CostNames& names, const Profile& costs,
+                                        int busy) const;
 
  private:
   using Kind = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t>;  // and samples
-  std::map<Kind, std::vector<double>> seconds_;
+  struct Seen {
+    std::vector<Action> actions;
+    std::vector<double> seconds;
+  };
+  std::map<Kind, Seen> kinds_;
 };
 
 // What the runtime took beside the work: submitting, the gap between two tasks of a worker, waking.

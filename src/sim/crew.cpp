@@ -60,7 +60,7 @@ void Crew::begin() {
 void Crew::submit(std::int64_t step, double when) {
   when = std::max(when, submitting_until_) + work_.runtime().step;
   submitting_until_ = when + work_.submission_seconds();
-  if (options_.crowded) workers_.front().stolen += work_.submission_seconds();
+  if (options_.crowded) rob(work_.submission_seconds());
   submitted_[static_cast<std::size_t>(step)] = true;
   gathering_ = true;
   for (std::size_t t = 0; t < count(); ++t) {
@@ -70,6 +70,15 @@ void Crew::submit(std::int64_t step, double when) {
   }
   gathering_ = false;
   hand_out();
+}
+
+// The thread that submits takes a CPU whose worker has nothing to do, if there is one.
+void Crew::rob(double seconds) {
+  const auto idle = std::ranges::find(workers_, -1, &Worker::task);
+  if (idle == workers_.end())
+    workers_.front().stolen += seconds;
+  else
+    idle->robbed_until = std::max(idle->robbed_until, submitting_until_);
 }
 
 // Nothing that it waits for is left; perhaps it is still to be submitted.
@@ -186,7 +195,8 @@ void Crew::take(int w, std::int64_t id) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   settle(worker.pool);
   const double delay = work_.runtime().task + (worker.just_finished ? 0 : work_.runtime().wake) +
-                       std::exchange(worker.stolen, 0);
+                       std::exchange(worker.stolen, 0) +
+                       std::max(0.0, worker.robbed_until - world_.now());
   worker.task = id;
   worker.left = 1;
   worker.luck = spreads_[worker.pool].factor(step_of(id), task_of(id), w);

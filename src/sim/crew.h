@@ -59,9 +59,10 @@ class Crew {
     std::size_t pool = 0;
     std::int64_t task = -1;  // counted over all steps; -1: none
     bool just_finished = false;
-    double stolen = 0;  // by the thread that submits, to be made good
-    double left = 1;    // part of the task
-    double since = 0;   // when `left` was right
+    double stolen = 0;        // by the thread that submits, to be made good
+    double robbed_until = 0;  // likewise, while it had nothing to do
+    double left = 1;          // part of the task
+    double since = 0;         // when `left` was right
     double slowness = 1;
     double luck = 1;  // with its task
   };
@@ -79,6 +80,7 @@ class Crew {
 
   void submit(std::int64_t step, double when);
   void submit_more();
+  void rob(double seconds);
   void released(std::int64_t id);
   void become_ready(std::int64_t id);
   void fetch(std::int64_t id);

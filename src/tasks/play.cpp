@@ -140,7 +140,8 @@ class Game {
     double delay = 0;        // of the runtime, before the task starts
     double left = 1;         // part of the task
     double start = 0;
-    double stolen = 0;  // by the thread that submits, to be made good
+    double stolen = 0;        // by the thread that submits, to be made good
+    double robbed_until = 0;  // likewise, while it had nothing to do
     double busy = 0, overhead = 0;
     bool just_finished = false;
     double slowness = 1;
@@ -186,8 +187,13 @@ class Game {
   void begin_submission(std::size_t step) {
     submitting_ = step;
     submission_start_ = std::max(now_, submission_start_);
-    // Half of the thread's time comes from the worker whose CPU it shares.
-    if (crowded_) workers_.front().stolen += submission_seconds_;
+    if (!crowded_) return;
+    // It takes a CPU whose worker has nothing to do, if there is one.
+    const auto idle = std::ranges::find(workers_, -1, &Worker::task);
+    if (idle == workers_.end())
+      workers_.front().stolen += submission_seconds_;
+    else
+      idle->robbed_until = submission_start_ + submission_seconds_;
   }
 
   double submission_time(std::size_t task) const { return submission_start_ + submission_[task]; }
@@ -254,7 +260,7 @@ class Game {
         ready.pop_back();
         worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
         worker.delay = runtime_.task + (worker.just_finished ? 0 : runtime_.wake);
-        worker.delay += std::exchange(worker.stolen, 0);
+        worker.delay += std::exchange(worker.stolen, 0) + std::max(0.0, worker.robbed_until - now_);
         worker.left = 1;
         worker.luck = spreads_[worker.pool].factor(
             taken.list, static_cast<std::size_t>(taken.order), static_cast<int>(w));

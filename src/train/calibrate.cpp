@@ -59,8 +59,10 @@ class Cell {
     const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
-    const std::vector<Observation> spread = spread_.observations(
-        names_->place(GroupId{0}), static_cast<int>(std::min(chunks_, workers_)));
+    Profile costs;
+    costs.learn(all);
+    const std::vector<Observation> spread =
+        spread_.observations(*names_, costs, static_cast<int>(std::min(chunks_, workers_)));
     all.insert(all.end(), spread.begin(), spread.end());
     return all;
   }
@@ -285,10 +287,12 @@ class Cell {
     std::vector<Observation> seen;
     for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
-      if (2 * size >= duration_.rbegin()->first) spread_.add(done);  // small ones are all caches
+      // Small ones are all caches, and the first of a size meet cold ones.
+      if (warm_.contains(size) && 2 * size >= duration_.rbegin()->first) spread_.add(done);
       for (Observation& each : observations_of(done, *names_))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
+    warm_.insert(size);
     return seen;
   }
 
@@ -313,6 +317,7 @@ class Cell {
   Executor executor_;
   std::optional<CostNames> names_;
   SpreadMeter spread_;
+  std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;

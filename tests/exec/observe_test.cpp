@@ -59,27 +59,27 @@ class Observing : public testing::Test {
   std::vector<TaskTimes> times;
 };
 
-// Every other step takes twice as long.
+// Every fourth step takes twice as long.
 TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  run(2, 0, 0);
+  const auto length = times[2].end - times[2].start;
+  Profile costs;
+  costs.learn(seen());
   SpreadMeter meter;
-  const WorkPlace place = names.place(GroupId{0});
   for (int step = 0; step < 80; ++step) {
-    run(2, 0, 0);
-    const auto length = times[2].end - times[2].start;
-    if (step % 4 == 0) times[2].end += length;
+    times[2].end = times[2].start + length * (step % 4 == 0 ? 2 : 1);
     times[2].cpu = times[2].end - times[2].start;
     meter.add({blueprint, list, spans, times});
-    times[2] = {};
-    EXPECT_EQ(meter.observations(place, 2).empty(), step < 63) << "few tell nothing";
+    EXPECT_EQ(meter.observations(names, costs, 2).empty(), step < 63) << "few tell nothing";
   }
-  const std::vector<Observation> all = meter.observations(place, 2);
+  const std::vector<Observation> all = meter.observations(names, costs, 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   for (std::size_t level = 0; level < all.size(); ++level) {
-    EXPECT_EQ(all[level].signature, spread_signature(place));
+    EXPECT_EQ(all[level].signature, spread_signature(names.place(GroupId{0})));
     EXPECT_EQ(all[level].size, static_cast<double>(level + 1));
     EXPECT_EQ(all[level].busy, 2);
-    EXPECT_NEAR(all[level].seconds, level < 12 ? 1 : 2, 1e-6);
+    EXPECT_NEAR(all[level].seconds, level < 12 ? 1 : 2, 1e-3);
   }
 }
 
