@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "tasks/play.h"
+
 namespace regatta::sim {
 namespace {
 
@@ -72,13 +74,11 @@ void Crew::submit(std::int64_t step, double when) {
   hand_out();
 }
 
-// The thread that submits takes a CPU whose worker has nothing to do, if there is one.
+// The thread that submits wakes on a CPU whose worker has nothing to do, if there is one. When work
+// comes for that worker too, they take turns of milliseconds: who is done by then robbed nobody.
 void Crew::rob(double seconds) {
-  const auto idle = std::ranges::find(workers_, -1, &Worker::task);
-  if (idle == workers_.end())
-    workers_.front().stolen += seconds;
-  else
-    idle->robbed_until = std::max(idle->robbed_until, submitting_until_);
+  const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
+  if (!room || seconds > turn_of_threads) workers_.front().stolen += seconds;
 }
 
 // Nothing that it waits for is left; perhaps it is still to be submitted.
@@ -195,8 +195,7 @@ void Crew::take(int w, std::int64_t id) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   settle(worker.pool);
   const double delay = work_.runtime().task + (worker.just_finished ? 0 : work_.runtime().wake) +
-                       std::exchange(worker.stolen, 0) +
-                       std::max(0.0, worker.robbed_until - world_.now());
+                       std::exchange(worker.stolen, 0);
   worker.task = id;
   worker.left = 1;
   worker.luck = spreads_[worker.pool].factor(step_of(id), task_of(id), w);

@@ -59,10 +59,9 @@ class Crew {
     std::size_t pool = 0;
     std::int64_t task = -1;  // counted over all steps; -1: none
     bool just_finished = false;
-    double stolen = 0;        // by the thread that submits, to be made good
-    double robbed_until = 0;  // likewise, while it had nothing to do
-    double left = 1;          // part of the task
-    double since = 0;         // when `left` was right
+    double stolen = 0;  // by the thread that submits, to be made good
+    double left = 1;    // part of the task
+    double since = 0;   // when `left` was right
     double slowness = 1;
     double luck = 1;  // with its task
   };

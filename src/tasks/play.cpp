@@ -140,8 +140,7 @@ class Game {
     double delay = 0;        // of the runtime, before the task starts
     double left = 1;         // part of the task
     double start = 0;
-    double stolen = 0;        // by the thread that submits, to be made good
-    double robbed_until = 0;  // likewise, while it had nothing to do
+    double stolen = 0;  // by the thread that submits, to be made good
     double busy = 0, overhead = 0;
     bool just_finished = false;
     double slowness = 1;
@@ -188,12 +187,10 @@ class Game {
     submitting_ = step;
     submission_start_ = std::max(now_, submission_start_);
     if (!crowded_) return;
-    // It takes a CPU whose worker has nothing to do, if there is one.
-    const auto idle = std::ranges::find(workers_, -1, &Worker::task);
-    if (idle == workers_.end())
+    // See Crew::rob.
+    const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
+    if (!room || submission_seconds_ > turn_of_threads)
       workers_.front().stolen += submission_seconds_;
-    else
-      idle->robbed_until = submission_start_ + submission_seconds_;
   }
 
   double submission_time(std::size_t task) const { return submission_start_ + submission_[task]; }
@@ -260,7 +257,7 @@ class Game {
         ready.pop_back();
         worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
         worker.delay = runtime_.task + (worker.just_finished ? 0 : runtime_.wake);
-        worker.delay += std::exchange(worker.stolen, 0) + std::max(0.0, worker.robbed_until - now_);
+        worker.delay += std::exchange(worker.stolen, 0);
         worker.left = 1;
         worker.luck = spreads_[worker.pool].factor(
             taken.list, static_cast<std::size_t>(taken.order), static_cast<int>(w));

@@ -349,8 +349,8 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   for (int i = 0; i < 5; ++i) {
     const Seconds begin = thread_time();
     std::memcpy(to.data(), from.data(), from.size());
-    all.push_back(
-        {"runtime byte", 1, 1, (thread_time() - begin).count() / static_cast<double>(from.size())});
+    all.push_back({"runtime byte", 1, 1,
+                   Seconds(thread_time() - begin).count() / static_cast<double>(from.size())});
   }
   return all;
 }
