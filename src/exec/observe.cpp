@@ -109,8 +109,12 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
 
 void SpreadMeter::add(const ListTimes& done) {
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
-    const Action& first = done.list.tasks[t].actions.front();
-    if (first.phase != Phase::forward && first.phase != Phase::backward) continue;
+    const std::vector<Action>& actions = done.list.tasks[t].actions;
+    const auto found = std::ranges::find_if(actions, [](const Action& action) {
+      return action.phase == Phase::forward || action.phase == Phase::backward;
+    });
+    if (found == actions.end()) continue;
+    const Action& first = *found;
     const TaskTimes& times = done.times[t];
     double seconds = seconds_between(times.start, times.end);
     // What the submitting thread robs it of is counted elsewhere.
@@ -119,7 +123,7 @@ void SpreadMeter::add(const ListTimes& done) {
     if (seconds <= 0) continue;
     Seen& seen =
         kinds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}];
-    if (seen.actions.empty()) seen.actions = done.list.tasks[t].actions;
+    if (seen.actions.empty()) seen.actions = actions;
     seen.seconds.push_back(seconds);
   }
 }

@@ -12,6 +12,9 @@ namespace {
 constexpr double error_per_doubling = 0.1;
 // And of work beside more, or fewer, busy workers than was ever seen.
 constexpr double error_of_other_busy = 0.25;
+// Two sizes tell what more of it costs if one is so many times the other: between sizes that are
+// nearly alike there is noise alone.
+constexpr double far_apart = 1.5;
 
 // Of several sessions the middle one, of two the faster: a busy machine only ever adds time.
 Session middle_of(std::vector<Session> sessions) {
@@ -92,14 +95,16 @@ Fit::Knot Fit::Curve::at(double size) const {
     return {size, before.seconds + share * (near.seconds - before.seconds),
             std::hypot(std::max(before.error, near.error), held_out)};
   }
-  // The line through the last two goes on, within reason: the cost of a sample may change, but
-  // neither vanish nor explode, and less work takes no longer.
+  // The line through the last one and the next goes on, within reason: the cost of a sample may
+  // change, but neither vanish nor explode, and less work takes no longer.
   const double each = near.seconds / near.size;
   double slope = each;
-  if (knots.size() > 1) {
-    const Knot& next = below ? knots[1] : knots[knots.size() - 2];
-    slope = (next.seconds - near.seconds) / (next.size - near.size);
+  const Knot* next = nullptr;
+  for (const Knot& other : knots) {
+    if (below ? !next && other.size >= far_apart * near.size : far_apart * other.size <= near.size)
+      next = &other;
   }
+  if (next) slope = (next->seconds - near.seconds) / (next->size - near.size);
   slope = std::clamp(slope, below ? 0.0 : each / 2, below ? each : 2 * each);
   const double seconds = near.seconds + slope * (size - near.size);
   const double doublings = std::abs(std::log2(std::max(size, 0.25) / near.size));

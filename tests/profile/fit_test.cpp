@@ -36,6 +36,13 @@ TEST(Fit, BeyondWhatWasMeasuredItStaysSaneAndIsLessSure) {
   EXPECT_FALSE(fit.reaches(90));
 }
 
+// Buckets of a coarse plan; those of a fine one are a hundredth of that.
+TEST(Fit, SizesThatAreNearlyAlikeDoNotTellWhatMuchSmallerOnesCost) {
+  const Fit fit(std::vector{point(4.2e6, 1, 0.666e-3), point(4.69e6, 1, 0.678e-3),
+                            point(5.13e6, 1, 0.786e-3)});
+  EXPECT_NEAR(fit.at(61504, 1).seconds, 9.75e-6, 1e-6);
+}
+
 TEST(Fit, BetweenAloneAndAllBusyTheSlowdownGrowsEvenly) {
   const Fit fit(
       std::vector{point(1, 1, 1.0), point(2, 1, 2.0), point(1, 5, 2.0), point(2, 5, 4.0)});
