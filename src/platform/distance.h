@@ -1,6 +1,6 @@
-// How far CPUs are from each other. A virtual machine's may be moved apart for seconds: what
-// workers hand each other then takes several times as long, and nothing measured meanwhile is
-// typical.
+// How far CPUs are from each other, and whether each has a core to itself. A virtual machine's may
+// be moved apart for seconds, so that what workers hand each other takes several times as long, or
+// together on one core, so that both are half as fast; nothing measured meanwhile is typical.
 #pragma once
 
 namespace regatta {
@@ -9,13 +9,16 @@ namespace regatta {
 // few milliseconds.
 double line_seconds();
 
-// Waits, at most so long, until CPUs are about as near as this process has seen them. False if they
-// still are not; who waited in vain expects less from then on. No other thread of the process
-// should be busy.
+// For two of them to reckon something at once; the shortest of a few times. Takes a millisecond.
+double pair_seconds();
+
+// Waits, at most so long, until CPUs are about as near, and as fast side by side, as this process
+// has seen them. False if they still are not; who waited in vain expects less from then on. No
+// other thread of the process should be busy.
 bool wait_until_near(double most_seconds);
 
-// Calls `measure` while CPUs are near; again, a few times at most, if they were not near from its
-// begin to its end.
+// Calls `measure` while that is so; again, a few times at most, if it was not so from its begin to
+// its end.
 template <class Measure>
 auto while_near(const Measure& measure, double patience = 2, int tries = 3) {
   for (;;) {

@@ -38,6 +38,9 @@ class StageCosts final : public TaskCosts {
 
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return by_group_.front()->runtime(); }
+  std::vector<double> spread(GroupId group) const override {
+    return by_group_[group.value]->spread({});
+  }
 
  private:
   std::vector<std::unique_ptr<TaskCosts>> by_group_;

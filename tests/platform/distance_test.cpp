@@ -17,6 +17,16 @@ TEST(Distance, ALineTakesSomeTimeBetweenTwoCpus) {
   }
 }
 
+TEST(Distance, TwoCpusTakeSomeTimeToReckon) {
+  const double seconds = pair_seconds();
+  if (available_cpus() < 2) {
+    EXPECT_EQ(seconds, 0);
+  } else {
+    EXPECT_GT(seconds, 1e-5);
+    EXPECT_LT(seconds, 1);
+  }
+}
+
 TEST(Distance, MeasuringEndsHoweverFarCpusAre) {
   int calls = 0;
   EXPECT_EQ(while_near([&] { return ++calls; }, 0, 2), calls);
