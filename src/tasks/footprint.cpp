@@ -64,10 +64,20 @@ std::string_view buffer_kind_name(BufferKind kind) {
   return "";
 }
 
+std::vector<Footprint> sorted_footprints(const FootprintSums& sums) {
+  std::vector<Footprint> found;
+  for (const auto& [key, bytes] : sums)
+    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), bytes});
+  std::ranges::stable_sort(found, [](const Footprint& a, const Footprint& b) {
+    return a.group != b.group ? a.group < b.group : a.bytes > b.bytes;
+  });
+  return found;
+}
+
 std::vector<Footprint> footprints(const Blueprint& blueprint,
                                   const std::vector<const TaskList*>& lists) {
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> largest;
-  std::map<std::tuple<GroupId, bool, BufferKind>, std::size_t> sums;
+  FootprintSums sums;
   for (const TaskList* list : lists)
     for (const Buffer& buffer : list->buffers) {
       std::size_t& known = largest[{buffer.kind, buffer.first, buffer.second}];
@@ -81,13 +91,7 @@ std::vector<Footprint> footprints(const Blueprint& blueprint,
       if (gpu && samples) sums[{group, false, buffer.kind}] += bytes - known;
       known = bytes;
     }
-  std::vector<Footprint> found;
-  for (const auto& [key, bytes] : sums)
-    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), bytes});
-  std::ranges::stable_sort(found, [](const Footprint& a, const Footprint& b) {
-    return a.group != b.group ? a.group < b.group : a.bytes > b.bytes;
-  });
-  return found;
+  return sorted_footprints(sums);
 }
 
 std::size_t peak_bytes(const Blueprint& blueprint, const std::vector<Footprint>& footprints,

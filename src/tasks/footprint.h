@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "tasks/task_list.h"
@@ -22,6 +24,10 @@ struct Footprint {
   BufferKind kind = BufferKind::samples;
   std::size_t bytes = 0;  // all copies
 };
+
+// Bytes by group, whether on its host, and kind; told by group, the largest first.
+using FootprintSums = std::map<std::tuple<GroupId, bool, BufferKind>, std::size_t>;
+std::vector<Footprint> sorted_footprints(const FootprintSums& sums);
 
 // Of all buffers that these lists name; a buffer that several name counts once. By group, the
 // largest first.

@@ -144,7 +144,7 @@ std::vector<double> fill_drain_ranks(const TaskList& list) {
 std::vector<Footprint> stage_footprints(const Plan& plan, const TaskList& list) {
   const auto groups = groups_of(plan);
   std::set<std::tuple<GroupId, bool, std::uint32_t>> seen;
-  std::map<std::tuple<GroupId, bool, BufferKind>, std::size_t> sums;
+  FootprintSums sums;
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {
       const Buffer& buffer = list.buffers[access.buffer];
@@ -154,13 +154,7 @@ std::vector<Footprint> stage_footprints(const Plan& plan, const TaskList& list) 
         sums[{task.group, host, buffer.kind}] +=
             buffer.bytes * static_cast<std::size_t>(buffer.copies);
     }
-  std::vector<Footprint> found;
-  for (const auto& [key, bytes] : sums)
-    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), bytes});
-  std::ranges::stable_sort(found, [](const Footprint& a, const Footprint& b) {
-    return a.group != b.group ? a.group < b.group : a.bytes > b.bytes;
-  });
-  return found;
+  return sorted_footprints(sums);
 }
 
 std::size_t stage_bytes(const std::vector<Footprint>& footprints, GroupId group) {
