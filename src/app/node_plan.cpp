@@ -37,6 +37,15 @@ std::vector<NamedNode> all_nodes(const Platform& platform) {
   return nodes;
 }
 
+// The first few: of a thousand nodes nobody reads all.
+std::string names_of(const std::vector<NamedNode>& all) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + all[i].name;
+  return all.size() > most ? text + " and " + std::to_string(all.size() - most) + " more" : text;
+}
+
 std::vector<NamedNode> chosen_nodes(const Platform& platform,
                                     const std::vector<std::string>& names) {
   std::vector<NamedNode> all = all_nodes(platform);
@@ -45,7 +54,8 @@ std::vector<NamedNode> chosen_nodes(const Platform& platform,
   for (const std::string& name : names) {
     const auto found = std::ranges::find(all, name, &NamedNode::name);
     if (found == all.end())
-      throw InputError("--nodes: platform '" + platform.name + "' has no node '" + name + "'");
+      throw InputError("--nodes: platform '" + platform.name + "' has no node '" + name +
+                       "'; it has " + names_of(all));
     chosen.push_back(*found);
   }
   return chosen;
@@ -222,7 +232,8 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
   for (const Stage& stage : stages) {
     const std::string who = "--stages: platform '" + platform.name + "' has no ";
     const auto named = std::ranges::find(all, stage.node, &NamedNode::name);
-    if (named == all.end()) throw InputError(who + "node '" + stage.node + "'");
+    if (named == all.end())
+      throw InputError(who + "node '" + stage.node + "'; it has " + names_of(all));
     const PlatformGroup* device = group_named(*named->node, stage.group);
     if (!device) throw InputError(who + "group '" + stage.group + "' on node '" + stage.node + "'");
     auto node = std::ranges::find(plan.nodes, stage.node, &PlanNode::name);
