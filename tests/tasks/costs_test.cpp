@@ -63,6 +63,25 @@ TEST(ProfileCosts, AGatheredLoadCostsWhatItCostsByItself) {
   EXPECT_GT(costs.known_share(lower(gathered, Job::train), 1), 0.99);
 }
 
+TEST(ProfileCosts, LevelsAreThoseOfTheGroupsPlaceAndWorkers) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Blueprint blueprint =
+      blueprint_of(graph, 8, {.workers = 3, .chunks = std::vector<std::int64_t>{3}});
+  const CostNames names(blueprint, data, Pass::train);
+  const auto profile = std::make_shared<Profile>();
+  std::vector<Observation> session;
+  for (int level = 1; level <= spread_levels; ++level)
+    for (const int busy : {1, 5})
+      session.push_back({spread_signature(names.place(GroupId{0})), static_cast<double>(level),
+                         busy, 1 + 0.01 * level * busy});
+  profile->learn(session);
+  const std::vector<double> levels = ProfileCosts(blueprint, profile, data).spread(GroupId{0});
+  ASSERT_EQ(levels.size(), std::size_t{spread_levels});
+  for (int level = 1; level <= spread_levels; ++level)
+    EXPECT_NEAR(levels[static_cast<std::size_t>(level) - 1], 1 + 0.03 * level, 1e-9) << level;
+  EXPECT_TRUE(ProfileCosts(blueprint, nullptr, data).spread(GroupId{0}).empty());
+}
+
 TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
   const Blueprint one = blueprint_of(

@@ -39,6 +39,11 @@ TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
   }
   EXPECT_NE(profile->find("runtime task"), nullptr);
   EXPECT_NE(profile->find("runtime step"), nullptr);
+  // No machine copies a byte in 100 ns, nor a gigabyte in a millisecond.
+  ASSERT_NE(profile->find("runtime byte"), nullptr);
+  const double byte = profile->find("runtime byte")->at(1, 1).seconds;
+  EXPECT_LT(byte, 1e-7);
+  EXPECT_GT(byte, 1e-12);
 }
 
 TEST(Calibrate, MoreSamplesAreMeasuredAsLargerSizes) {
