@@ -68,26 +68,41 @@ class Bench {
     std::vector<Cell> cells = cells_of(setting, grains);
     const bool late = minutes() >= flags_.budget;
     if (!late) {
-      // Before anything is measured, so that it is a prediction.
-      const auto profile = fresh_profile(cells.front().job, setting.workers, flags_.calibrate);
+      measure_all(setting, cells);
       for (Cell& cell : cells) {
-        cell.job.profile = profile;
-        place(cell.job, cell.result.placement);
         const Predicted predicted = predict(cell.job);
         cell.result.simulated = predicted.step_s;
         cell.result.simulated_j = predicted.energy_j;
-      }
-      for (const Turn& turn : interleaved(cells.size(), flags_.rounds, flags_.seed)) {
-        if (turn.repeat > 0 && minutes() >= flags_.budget) break;
-        Cell& cell = cells[turn.cell];
-        const Measured measured = measure(cell.job, flags_.seconds);
-        cell.result.measured.push_back(measured.step_s);
-        cell.result.measured_j.push_back(measured.energy_j);
       }
     }
     for (Cell& cell : cells) {
       if (late) cell.result.not_run = "the budget of minutes is spent";
       results_.push_back(std::move(cell.result));
+    }
+  }
+
+  // In every round first what work costs, then the cells: both see the same hour of the machine. Of
+  // what the cells take the costs learn nothing, so what is simulated by them is a prediction.
+  void measure_all(const TrialSetting& setting, std::vector<Cell>& cells) {
+    const auto profile = std::make_shared<Profile>();
+    std::size_t rounds = 0;
+    for (const Turn& turn : interleaved(cells.size(), flags_.rounds, flags_.seed)) {
+      if (turn.repeat == rounds) {
+        if (rounds > 0 && minutes() >= flags_.budget) break;
+        learn_costs(*profile, cells.front().job, setting.workers, flags_.calibrate);
+        if (rounds++ == 0) place_all(cells, profile);
+      }
+      Cell& cell = cells[turn.cell];
+      const Measured measured = measure(cell.job, flags_.seconds);
+      cell.result.measured.push_back(measured.step_s);
+      cell.result.measured_j.push_back(measured.energy_j);
+    }
+  }
+
+  static void place_all(std::vector<Cell>& cells, const std::shared_ptr<const Profile>& profile) {
+    for (Cell& cell : cells) {
+      cell.job.profile = profile;
+      place(cell.job, cell.result.placement);
     }
   }
 
@@ -127,8 +142,7 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
   app.add_option("--batch", flags.batch, "images per step, likewise")
       ->type_name("N")
       ->check(whole_number(1));
-  app.add_option("--calibrate", flags.calibrate,
-                 "seconds of measuring costs before a model's cells are predicted")
+  app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs, before each round")
       ->type_name("X")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

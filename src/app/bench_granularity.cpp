@@ -137,6 +137,7 @@ class Bench {
       for (const std::int64_t count : counts) {
         PlanOptions options;
         options.workers = workers_;
+        options.cpus = available_cpus();
         options.layout = default_cpu_layout();
         options.segments = segments;
         options.chunks = {count};

@@ -58,7 +58,7 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
       ->check(whole_number(2, 256))
       ->capture_default_str();
   add_slow_flag(app, flags.slow);
-  app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs at first")
+  app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs, before each round")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--balance", flags.balance, "at most so many seconds of trying shares out")
@@ -80,16 +80,20 @@ int run_unequal(const UnequalFlags& flags) {
   std::vector<Side> sides{{"alone", job_for(flags, 1)},
                           {"equal", job_for(flags, flags.workers)},
                           {"speed", job_for(flags, flags.workers)}};
-  const auto profile = fresh_profile(sides[1].job, flags.workers, flags.calibrate);
+  const auto profile = std::make_shared<Profile>();
+  const auto learn = [&] { learn_costs(*profile, sides[1].job, flags.workers, flags.calibrate); };
+  learn();
   for (Side& side : sides) {
     side.job.profile = profile;
     if (side.shares != "alone")
       share_out(side.job, side.shares, flags.workers, flags.slow,
                 {.budget = [&](double) { return Seconds(flags.balance); }, .keep = false});
-    side.predicted = predict(side.job);
   }
-  for (std::size_t round = 0; round < flags.rounds; ++round)
+  for (std::size_t round = 0; round < flags.rounds; ++round) {
+    if (round > 0) learn();
     for (Side& side : sides) side.measure_once(flags.seconds);
+  }
+  for (Side& side : sides) side.predicted = predict(side.job);
 
   // The heterogeneous ideal: the sum of what each would do by itself.
   double together = 0;

@@ -26,14 +26,9 @@ Forecast::Forecast(const TrainJob& job)
   require_order(blueprint_, list_);
 }
 
-bool Forecast::crowded() const {
-  int workers = 0;
-  for (const DeviceGroup* group : groups_of(blueprint_.plan)) workers += group->workers;
-  return workers + blueprint_.plan.loaders >= available_cpus();
-}
-
 Played Forecast::play() const {
-  return regatta::play(blueprint_, list_, *costs_, {.crowded = crowded()});
+  return regatta::play(blueprint_, list_, *costs_,
+                       {.crowded = threads_of(blueprint_.plan) >= available_cpus()});
 }
 
 std::vector<std::vector<std::uint32_t>> Forecast::order() const {

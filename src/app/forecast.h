@@ -25,7 +25,6 @@ class Forecast {
   std::vector<std::vector<std::uint32_t>> order() const;
 
   // No CPU is left for the thread that submits.
-  bool crowded() const;
 
  private:
   Blueprint blueprint_;

@@ -1,7 +1,6 @@
 #include "app/trial.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "app/bench_cell.h"
 #include "app/forecast.h"
@@ -67,23 +66,12 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
   return make_job(options);
 }
 
-std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, double seconds) {
+void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds) {
   CalibrationOptions options;
   options.workers = workers;
   options.layout = default_cpu_layout();
-  // What disturbs one of three sessions is outvoted. A large network takes longer than it is given,
-  // and then evens out disturbances by itself.
-  constexpr int sessions = 3;
-  constexpr double overrun = 1.5;
   options.budget = Seconds(seconds);
-  const auto begin = std::chrono::steady_clock::now();
-  auto profile = std::make_shared<Profile>();
-  for (int session = 0; session < sessions; ++session) {
-    profile->learn(calibrate(job.graph, job.recipe, job.data, options));
-    const Seconds spent = std::chrono::steady_clock::now() - begin;
-    if (session == 0 && spent.count() > overrun * seconds) break;
-  }
-  return profile;
+  profile.learn(calibrate(job.graph, job.recipe, job.data, options));
 }
 
 namespace {

@@ -20,8 +20,9 @@ struct TrialSetting {
 // As a setting is trained on made-up images, with a rule of thumb for what `plan` leaves open.
 TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
 
-// What the work of a job costs now, and nothing of what was measured before.
-std::shared_ptr<const Profile> fresh_profile(const TrainJob& job, int workers, double seconds);
+// Adds what the work of a job costs now. A bench begins with an empty profile and learns again
+// before each round of measuring: a machine drifts, and what disturbs one session is outvoted.
+void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds);
 
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step

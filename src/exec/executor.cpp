@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <mutex>
 
 #include "backends/cpu/optimizer.h"
 #include "base/error.h"
@@ -98,27 +99,13 @@ class Executor::Impl {
       for (TaskTimes& times : submission->times) times.depth = depth_;
     }
     if (recording_) recording_->begin(*submission, list);
-    const bool timed = !submission->times.empty();
-    if (trains(job) && !adds(job) && blueprint.by_redux()) forget_gradients();
-    const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
-    for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-      const Task& task = list.tasks[t];
-      TaskRun& run = submission->runs.emplace_back(
-          TaskRun{this, submission.get(), &list, &task, nullptr, prepared.predicted[t]});
-      run.ready = {static_cast<std::int64_t>(step), prepared.ranks[t],
-                   static_cast<std::int64_t>(t)};
-      run.place = place_of(task);
-      if (timed) run.times = &submission->times[t];
-      const bool on_gpu = !task.on_host && ids_.gpu[task.group.value] >= 0;
-      submit_task(run, codelets_.of(task, on_gpu),
-                  std::span(handles).subspan(prepared.first_handle[t], task.accesses.size()),
-                  bound_to(task, prepared.fixed[t]), &ended);
-    }
-    for (std::size_t w = 0; w < prepared.turns.size(); ++w) turns_done_[w] += prepared.turns[w];
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
       recent_.pop_front();
+    line_up({submission, &prepared, &prepared.handles_of(buffers_, step),
+             trains(job) && !adds(job) && blueprint.by_redux() ? gradients()
+                                                               : PreparedList::Handles{}});
     return submission;
   }
 
@@ -260,12 +247,80 @@ class Executor::Impl {
                           input.update);
   }
 
-  // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
-  // keep their memory, so that captured graphs keep their addresses.
-  void forget_gradients() {
+  PreparedList::Handles gradients() {
+    PreparedList::Handles handles;
     for (std::uint32_t b = 0; b < blueprint.buckets.size(); ++b)
-      starpu_data_deinitialize_submit(
+      handles.push_back(
           buffers_.get(BufferKind::gradient, b, 0, blueprint.buckets[b].bytes).handle());
+    return handles;
+  }
+
+  // --- handing lists to StarPU, by the thread that submits or by workers
+
+  // A list that is to be handed over, when all before it have been.
+  struct InLine {
+    std::shared_ptr<Submission> submission;
+    const PreparedList* prepared;
+    const PreparedList::Handles* handles;
+    // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
+    // keep their memory, so that captured graphs keep their addresses.
+    PreparedList::Handles forgotten;
+  };
+
+  void line_up(InLine list) {
+    {
+      const std::lock_guard lock(line_mutex_);
+      line_.push_back(std::move(list));
+      if (line_.size() > 1) return;  // whoever hands over those before it comes to it
+    }
+    hand_over();
+  }
+
+  // The first in line, up to a task that submits: it goes on when it runs. The next, if it is
+  // through.
+  void hand_over() {
+    while (hand_over(line_.front())) {
+      const std::lock_guard lock(line_mutex_);
+      line_.pop_front();
+      if (line_.empty()) return;
+    }
+  }
+
+  // True if all of it has been handed over. Otherwise somebody else may be at it already.
+  bool hand_over(const InLine& next) {
+    Submission& submission = *next.submission;
+    const TaskList& list = next.prepared->list;
+    std::size_t t = submission.runs.size();
+    try {
+      if (t == 0)
+        for (starpu_data_handle_t each : next.forgotten) starpu_data_deinitialize_submit(each);
+      for (; t < list.tasks.size(); ++t) {
+        hand_over(next, t);
+        if (submits(list.tasks[t])) return false;
+      }
+    } catch (...) {
+      submission.fail(std::current_exception());
+      for (; t < list.tasks.size(); ++t) submission.task_finished();
+    }
+    const std::vector<unsigned>& turns = next.prepared->turns;
+    for (std::size_t w = 0; w < turns.size(); ++w) turns_done_[w] += turns[w];
+    return true;
+  }
+
+  void hand_over(const InLine& next, std::size_t t) {
+    Submission& submission = *next.submission;
+    const PreparedList& prepared = *next.prepared;
+    const Task& task = prepared.list.tasks[t];
+    TaskRun& run = submission.runs.emplace_back(
+        TaskRun{this, &submission, &prepared.list, &task, nullptr, prepared.predicted[t]});
+    run.ready = {static_cast<std::int64_t>(submission.number), prepared.ranks[t],
+                 static_cast<std::int64_t>(t)};
+    run.place = place_of(task);
+    if (!submission.times.empty()) run.times = &submission.times[t];
+    const bool on_gpu = !task.on_host && ids_.gpu[task.group.value] >= 0;
+    submit_task(run, codelets_.of(task, on_gpu),
+                std::span(*next.handles).subspan(prepared.first_handle[t], task.accesses.size()),
+                bound_to(task, prepared.fixed[t]), &ended);
   }
 
   // --- on a worker
@@ -292,6 +347,11 @@ class Executor::Impl {
   }
 
   void run_on_cpu(const TaskRun& run, void* buffers[]) {
+    if (submits(*run.task)) {
+      const OperatorTimer timed(run.times, Phase::submit);
+      hand_over();
+      return;
+    }
     WorkerState& worker = this_worker();
     if (!worker.frame) {
       worker.frame = std::make_unique<Frame>(blueprint);
@@ -332,13 +392,16 @@ class Executor::Impl {
   // Counts the worker's time for as long as it lives.
   class Kernels {
    public:
-    explicit Kernels(int worker) : worker_(worker) { worker_times().begins(worker_); }
-    ~Kernels() { worker_times().ends(worker_); }
+    Kernels(int worker, bool computes) : worker_(worker), computes_(computes) {
+      worker_times().begins(worker_);
+    }
+    ~Kernels() { worker_times().ends(worker_, computes_); }
     Kernels(const Kernels&) = delete;
     Kernels& operator=(const Kernels&) = delete;
 
    private:
     int worker_;
+    bool computes_;
   };
 
   // A task's function must not throw into StarPU, which is C.
@@ -346,7 +409,8 @@ class Executor::Impl {
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
     const int worker = starpu_worker_get_id();
-    const Kernels counted(worker);
+    const bool computes = !submits(*run.task);
+    const Kernels counted(worker, computes);
     const bool asks = run.times && run.times->depth != Depth::task;
     const std::chrono::nanoseconds cpu = asks ? thread_time() : std::chrono::nanoseconds{0};
     if (run.times) {
@@ -355,9 +419,10 @@ class Executor::Impl {
       run.times->acquire = run.times->start - run.times->taken;
     }
     Submission& submission = *run.submission;
-    if (submission.failed) return;
+    // Those that were not handed over would be waited for in vain.
+    if (submission.failed && computes) return;
     try {
-      if (run.executor->halted_ && trains(submission.job))
+      if (computes && run.executor->halted_ && trains(submission.job))
         throw NotFinite("a step before has gone wrong");
       (run.executor->*RUN)(run, buffers);
     } catch (const NotFinite&) {
@@ -382,6 +447,8 @@ class Executor::Impl {
   std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
   Buffers buffers_;
   std::deque<std::shared_ptr<Submission>> recent_;
+  std::mutex line_mutex_;    // of adding and removing
+  std::deque<InLine> line_;  // lists that are not yet handed over
   std::size_t steps_submitted_ = 0;
   std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
   std::unique_ptr<Recording> recording_;

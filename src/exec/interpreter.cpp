@@ -44,6 +44,7 @@ class Interpreter {
       case Phase::forward:
       case Phase::backward:
       case Phase::pack:
+      case Phase::submit:  // by the executor
         break;
       case Phase::combine:
       case Phase::combine_gradient:

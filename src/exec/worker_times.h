@@ -32,10 +32,11 @@ class WorkerTimes {
     worker.began = Clock::now();
     if (worker.chosen != Clock::time_point{}) add(worker.runtime, worker.began - worker.chosen);
   }
-  void ends(int id) {
+  // `computes`: in kernels; else for the runtime.
+  void ends(int id, bool computes) {
     Worker& worker = of(id);
     const auto now = Clock::now();
-    add(worker.kernels, now - worker.began);
+    add(computes ? worker.kernels : worker.runtime, now - worker.began);
     if (worker.chosen != Clock::time_point{}) worker.ended = now;
     worker.chosen = {};
   }

@@ -98,6 +98,13 @@ std::vector<PlanWorker> workers_of(const Plan& plan) {
   return workers;
 }
 
+int threads_of(const Plan& plan) {
+  int threads = plan.loaders;
+  for (const DeviceGroup* group : groups_of(plan))
+    threads += group->kind == DeviceKind::cpu ? group->workers * group->team : 1;
+  return threads;
+}
+
 std::vector<double> slowness_of(const Plan& plan) {
   std::vector<double> slowness;
   for (const DeviceGroup* group : groups_of(plan)) {

@@ -88,6 +88,10 @@ struct Plan {
   // own that may run ahead: a task less for each chunk, but no gap is filled by loading. A GPU's
   // are always loaded apart, on the host.
   bool gather_loads = false;
+  // Long task lists are handed to StarPU by tasks of their own, a few tasks by each, which CPU
+  // workers run in their gaps: for where workers take all CPUs, so that the thread which submits
+  // would have to interrupt them.
+  bool workers_submit = false;
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
@@ -111,6 +115,7 @@ struct PlanWorker {
   int number = 0;                // among all workers of its kind
 };
 std::vector<PlanWorker> workers_of(const Plan& plan);
+int threads_of(const Plan& plan);                   // of all its workers and their teams
 std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
 // By worker, from 0 to 1: of what sharing memory with all others of its group costs, how much it
 // costs this one. Who is slowed down computes for a part of its time and waits for the rest.

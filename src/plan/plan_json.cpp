@@ -65,6 +65,7 @@ class PlanReader {
     plan.update = reader.word<NodeUpdate>("update", node_update_named, NodeUpdate::ring);
     plan.gather_phases = reader.truth("gather_phases");
     plan.gather_loads = reader.truth("gather_loads", false);
+    plan.workers_submit = reader.truth("workers_submit", false);
     plan.bucket_bytes = reader.whole("bucket_bytes", 1, INT64_MAX);
     plan.steps_in_flight = static_cast<int>(reader.whole("steps_in_flight", 1, 64));
     plan.loaders = static_cast<int>(reader.whole("loaders", 0, most_workers));
@@ -188,6 +189,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
   // Left out where they say nothing.
   if (!plan.platform.empty()) json["platform"] = plan.platform;
   if (plan.gather_loads) json["gather_loads"] = true;
+  if (plan.workers_submit) json["workers_submit"] = true;
   if (plan.nodes.size() > 1) json["update"] = node_update_name(plan.update);
   for (const Stage& stage : plan.stages)
     json["stages"].push_back({{"node", stage.node},

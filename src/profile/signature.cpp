@@ -78,6 +78,8 @@ std::string deliver_signature(Pass pass, std::int64_t classes) {
   return pass == Pass::train ? "deliver" : "deliver logits " + std::to_string(classes);
 }
 
+std::string submit_signature() { return "submit"; }
+
 std::string combine_signature(const WorkPlace& place, bool gradient) {
   return text_of(place) + (gradient ? "combine_gradient" : "combine");
 }

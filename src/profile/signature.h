@@ -31,6 +31,7 @@ std::string signature_of(const Graph& graph, const GradientFlow& flow, const Ins
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples
 std::string deliver_signature(Pass pass, std::int64_t classes);                         // samples
+std::string submit_signature();  // buffers, and tasks worth several
 std::string combine_signature(const WorkPlace& place, bool gradient);  // channels x chunks
 std::string reduce_signature(const WorkPlace& place);                  // bytes of all slots
 std::string measure_signature(const WorkPlace& place);                 // bytes

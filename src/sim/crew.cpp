@@ -6,8 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "tasks/play.h"
-
 namespace regatta::sim {
 namespace {
 
@@ -76,9 +74,10 @@ void Crew::submit(std::int64_t step, double when) {
 
 // The thread that submits wakes on a CPU whose worker has nothing to do, if there is one. When work
 // comes for that worker too, they take turns of milliseconds: who is done by then robbed nobody.
+// Longer lists submit themselves.
 void Crew::rob(double seconds) {
   const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
-  if (!room || seconds > turn_of_threads) workers_.front().stolen += seconds;
+  if (!room) workers_.front().stolen += seconds;
 }
 
 // Nothing that it waits for is left; perhaps it is still to be submitted.

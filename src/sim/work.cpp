@@ -39,8 +39,10 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
   std::vector<double> submitted(staged() ? pools_.size() : 1, 0);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     double& mine = submitted[staged() ? static_cast<std::size_t>(pool_of_[t]) : 0];
-    mine += runtime_.submission +
-            runtime_.dependency * static_cast<double>(list.tasks[t].accesses.size());
+    // What is submitted by other tasks waits for them, not for the thread.
+    if (submission_.empty() || !list.submits_itself())
+      mine += runtime_.submission +
+              runtime_.dependency * static_cast<double>(list.tasks[t].accesses.size());
     submission_.push_back(mine);
   }
   submission_seconds_ = std::ranges::max(submitted);

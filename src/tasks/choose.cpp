@@ -30,7 +30,7 @@ constexpr double cheap_loading = 0.1;
 // More tasks than this are not worth a look.
 constexpr std::int64_t most_tasks = 6000;
 // Longer lists are played for a step less.
-constexpr std::size_t long_list = 1500;
+constexpr std::size_t many_tasks = 1500;
 // A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
 constexpr double short_step = 5e-3, very_short_step = 5e-4;
 constexpr int ahead = 4, far_ahead = 8;
@@ -52,7 +52,9 @@ class Search {
  public:
   Search(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
          const CostsFor& costs, int cpus)
-      : graph_(graph), recipe_(recipe), options_(options), costs_(costs), cpus_(cpus) {}
+      : graph_(graph), recipe_(recipe), options_(options), costs_(costs), cpus_(cpus) {
+    options_.cpus = cpus;
+  }
 
   Choice run() {
     if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
@@ -270,9 +272,9 @@ class Search {
     best_known_ = std::max(best_known_, known);
     if (known < trusted * best_known_) return;
     if (least_seconds(blueprint, list, *costs) > best_seconds_) return;
-    const Played played =
-        play(blueprint, list, *costs,
-             {.steps = list.tasks.size() > long_list ? 3 : 4, .crowded = is_crowded(plan, cpus_)});
+    const Played played = play(blueprint, list, *costs,
+                               {.steps = list.tasks.size() > many_tasks ? 3 : 4,
+                                .crowded = regatta::threads_of(plan) >= cpus_});
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds_ = std::min(best_seconds_, played.step_seconds);
@@ -307,11 +309,6 @@ class Search {
   }
 
  public:
-  static bool is_crowded(const Plan& plan, int cpus) {
-    int threads = 0;
-    for (const DeviceGroup* group : groups_of(plan)) threads += group->workers * group->team;
-    return threads + plan.loaders >= cpus;
-  }
   static Granularity granularity_of(const Plan& plan, const std::string& segments) {
     Granularity made{segments, 0, 1, 0};
     for (const DeviceGroup* group : groups_of(plan)) {
@@ -354,7 +351,7 @@ Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, co
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
   const TaskList list = lower(blueprint, Job::train);
   const auto prices = costs(blueprint);
-  const Played played = play(blueprint, list, *prices, {.crowded = Search::is_crowded(plan, cpus)});
+  const Played played = play(blueprint, list, *prices, {.crowded = threads_of(plan) >= cpus});
   const std::string segments = std::to_string(plan.segments.size());
   return {plan,
           Search::granularity_of(plan, segments),

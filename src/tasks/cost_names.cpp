@@ -88,6 +88,9 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       return {kept(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
     case Phase::update:
       return {kept(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
+    case Phase::submit:
+      // As many bytes as would be copied meanwhile.
+      return {kept(submit_signature(), 2000), static_cast<double>(action.part)};
     case Phase::pack:
     case Phase::forward:
     case Phase::backward:

@@ -31,6 +31,10 @@ void Dependencies::follow(const TaskList& list, std::size_t step, std::int64_t f
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const std::int64_t id = first_id + static_cast<std::int64_t>(t);
     on_.clear();
+    if (list.submits_itself()) {
+      if (submitter_ >= 0) on_.push_back(submitter_);
+      if (submits(list.tasks[t])) submitter_ = id;
+    }
     for (const Access& access : list.tasks[t].accesses) {
       const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
       Place& place = places_[first_copy[access.buffer] + step % copies];

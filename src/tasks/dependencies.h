@@ -1,4 +1,5 @@
-// Which tasks wait for which, from list to list: what StarPU concludes from the same accesses.
+// Which tasks wait for which, from list to list: what StarPU concludes from the same accesses, and
+// whom those wait for that other tasks submit.
 #pragma once
 
 #include <map>
@@ -33,6 +34,7 @@ class Dependencies {
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> numbers_;
   std::map<const TaskList*, std::vector<std::size_t>> known_;  // by buffer: its first copy
   std::vector<Place> places_;
+  std::int64_t submitter_ = -1;   // the latest task that submits others
   std::vector<std::int64_t> on_;  // of the task that is looked at
 };
 

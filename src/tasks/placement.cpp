@@ -10,9 +10,10 @@ namespace regatta {
 namespace {
 
 // It waits for nothing but room, so it fills gaps: in an order it would hold others up.
-bool only_loads(const Task& task) {
-  return std::ranges::all_of(task.actions,
-                             [](const Action& action) { return action.phase == Phase::load; });
+bool fills_gaps(const Task& task) {
+  return submits(task) || std::ranges::all_of(task.actions, [](const Action& action) {
+           return action.phase == Phase::load;
+         });
 }
 
 // The chunk that a task computes on.
@@ -64,7 +65,7 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
     for (std::size_t w = 0; w < plan.order.size(); ++w) {
       std::uint32_t turn = 0;
       for (const std::uint32_t t : plan.order[w])
-        places[t] = {static_cast<int>(w), only_loads(list.tasks[t]) ? 0 : ++turn};
+        places[t] = {static_cast<int>(w), fills_gaps(list.tasks[t]) ? 0 : ++turn};
     }
   } else if (plan.placement == Placement::hybrid) {
     std::vector<int> first_worker;  // by group
@@ -135,7 +136,7 @@ std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList
           w < workers.size() && (task.on_host ? workers[w].kind == DeviceKind::cpu
                                               : workers[w].group == std::optional(task.group));
       if (!may) found.push_back(who + " cannot run " + named(list, t) + " of another group");
-      if (only_loads(task)) continue;
+      if (fills_gaps(task)) continue;
       if (before) waits_for[t].push_back(*before);
       before = t;
     }

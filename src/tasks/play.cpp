@@ -112,9 +112,10 @@ class Game {
         steps_ = std::clamp(tasks_to_see / count_, steps_, std::max(steps_, most_steps));
     }
     for (const Task& task : list.tasks) {
-      const double each =
-          runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
-      submission_seconds_ += each;
+      // What is submitted by others waits for them, not for the thread.
+      if (submission_.empty() || !list.submits_itself())
+        submission_seconds_ +=
+            runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
       submission_.push_back(submission_seconds_);
     }
     homes_.assign(blueprint.chunks.size(), -1);
@@ -189,8 +190,7 @@ class Game {
     if (!crowded_) return;
     // See Crew::rob.
     const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
-    if (!room || submission_seconds_ > turn_of_threads)
-      workers_.front().stolen += submission_seconds_;
+    if (!room) workers_.front().stolen += submission_seconds_;
   }
 
   double submission_time(std::size_t task) const { return submission_start_ + submission_[task]; }

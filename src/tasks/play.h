@@ -8,9 +8,6 @@
 
 namespace regatta {
 
-// How long a thread runs before the system lets another one on its CPU.
-constexpr double turn_of_threads = 2e-3;
-
 struct PlayOptions {
   // At least 3, more if tasks spread and are few. The last two thirds count.
   int steps = 4;

@@ -20,6 +20,8 @@ TaskLabel label_of(const Task& task) {
         label.segment = number(action.segment.value);
         label.part = number(action.part);
         break;
+      case Phase::submit:
+        break;
       case Phase::combine:
       case Phase::combine_gradient:
         label.segment = number(action.segment.value);

@@ -21,6 +21,7 @@ enum class Phase {
   clip,              // all buckets' sums meet: what gradients are multiplied by
   update,            // a bucket's parameters take a step
   pack,              // a bucket's parameters are laid out as a group's kernels read them
+  submit,            // the tasks behind it, up to the next of this kind, are handed to the runtime
 };
 std::string_view phase_name(Phase phase);
 // Whether it is done chunk by chunk.
@@ -64,7 +65,7 @@ struct Access {
 struct Action {
   Phase phase = Phase::forward;
   SegmentId segment{};
-  std::uint32_t part = 0;
+  std::uint32_t part = 0;  // of submitting: how much is handed over, see lower
   ChunkId chunk{};
   BucketId bucket{};
   GroupId group{};  // of packing
@@ -79,6 +80,8 @@ struct Task {
   double flops = 0;  // for a full batch
   int priority = 0;
 };
+
+inline bool submits(const Task& task) { return task.actions.front().phase == Phase::submit; }
 
 enum class Job {
   prepare,   // packs parameters that were set from outside
@@ -99,8 +102,15 @@ struct TaskList {
   Job job = Job::train;
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;  // in an order that sequential execution may follow
+
+  // Its first task submits others, and so on; else whoever hands the list over submits them all.
+  bool submits_itself() const { return !tasks.empty() && submits(tasks.front()); }
 };
 
+// If the plan says so, a list that is long begins with a task that submits the next few and another
+// of its kind, which does the same. How much such a task hands over is counted in buffers, a task
+// being worth as much as so many of them.
+constexpr std::size_t long_list = 32, submitted_together = 16, buffers_worth_a_task = 4;
 TaskList lower(const Blueprint& blueprint, Job job);
 
 // Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a

@@ -15,11 +15,12 @@ namespace {
 // A task is late when it took this much longer than predicted.
 constexpr double overrun = 1.1;
 
-enum class Role { compute, load, meeting, reduction };
+enum class Role { compute, load, meeting, reduction, submission };
 
 Role role_of(const TaskKind& kind) {
   const std::string phase = main_phase(kind);
   if (phase == "load") return Role::load;
+  if (phase == "submit") return Role::submission;
   if (phase == "combine" || phase == "combine_gradient") return Role::meeting;
   if (phase == "reduce" || phase == "measure" || phase == "clip" || phase == "update" ||
       phase == "pack")
@@ -137,7 +138,7 @@ class Explainer {
       if (cursor >= window_.end) return;
       const Time end = std::min(each.end, window_.end);
       if (end <= cursor) continue;
-      use.busy += end - cursor;
+      (role(each) == Role::submission ? use.overhead : use.busy) += end - cursor;
       cursor = end;
     }
     if (cursor < window_.end) gap(worker, cursor, window_.end, -1);
@@ -273,6 +274,8 @@ class Explainer {
         return Cause::meeting;
       case Role::reduction:
         return Cause::reduction;
+      case Role::submission:
+        return Cause::submission;
       case Role::compute:
         break;
     }

@@ -13,6 +13,7 @@
 #include "graph/op.h"
 #include "models/models.h"
 #include "platform/distance.h"
+#include "platform/machine.h"
 #include "profile/robust.h"
 #include "train/batches.h"
 #include "train/job.h"
@@ -405,7 +406,10 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
     if (kind.workers == 1 && kind.chunks > 1 && Clock::now() - begin > 2 * options.budget) continue;
-    PlanOptions plan{.workers = kind.workers, .team = kind.team, .layout = options.layout};
+    PlanOptions plan{.workers = kind.workers,
+                     .cpus = available_cpus(),
+                     .team = kind.team,
+                     .layout = options.layout};
     plan.chunks = {kind.chunks};
     const Seconds time = share();
     take(while_near([&] { return Cell(graph, on_cpu, data, options, plan).measure(time); }));

@@ -261,6 +261,7 @@ TrainJob make_job(const JobOptions& options) {
 
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
+  plan.cpus = available_cpus();
   plan.layout = default_cpu_layout();
   const bool has_choice =
       std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;

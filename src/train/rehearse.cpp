@@ -16,9 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fewest_steps = 4, fewest_steps_of_tasks = 6;
 constexpr std::size_t most_finalists = 8;
-constexpr int rounds = 3;
+constexpr int rounds = 5;
 // By how much one may be behind the best and stay, after each round.
-constexpr double still_in[rounds] = {1.2, 1.1, 1.1};
+constexpr double still_in[rounds] = {1.2, 1.1, 1.1, 1.05, 1.05};
 constexpr double turn_seconds = 0.12;
 // Starting and ending a runtime.
 constexpr double between_turns = 0.05;
@@ -118,7 +118,6 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
       best = std::min(best, actor.seconds());
     }
     for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
-    if (round > 0 && std::ranges::count(actors, false, &Actor::behind) == 1) break;
   }
   std::vector<Observation> seen;
   for (const Actor& actor : actors)
