@@ -120,10 +120,13 @@ void print_table(const Profile& profile, const std::set<std::string>& seen, int 
                 cell(row.alone).c_str(), cell(row.together).c_str(), 100 * median(row.held_out));
   const RuntimeCosts costs = profile.runtime();
   std::printf(
-      "runtime, us: %.2f between tasks, %.2f to submit one and %.2f for each of its buffers,\n"
-      "%.2f a step, %.2f to wake a worker; copying %.2f GB/s\n",
-      1e6 * costs.task, 1e6 * costs.submission, 1e6 * costs.dependency, 1e6 * costs.step,
-      1e6 * costs.wake, 1e-9 / costs.byte);
+      "runtime, us: %.2f between tasks and %.2f for each buffer of the next, %.2f to wake a "
+      "worker,\n"
+      "%.2f for each buffer of a further one; %.2f to submit a task and %.2f for each of its "
+      "buffers,\n"
+      "%.2f a step; copying %.2f GB/s\n",
+      1e6 * costs.task, 1e6 * costs.access, 1e6 * costs.wake, 1e6 * costs.release,
+      1e6 * costs.submission, 1e6 * costs.dependency, 1e6 * costs.step, 1e-9 / costs.byte);
 }
 
 Json json_of(const Profile& profile, const std::set<std::string>& seen) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "profile/robust.h"
 
@@ -61,6 +62,26 @@ int level_of(double busy, int all) {
   for (int level = 1; level < all; level *= 2)
     if (std::abs(std::log(busy / level)) < std::abs(std::log(busy / nearest))) nearest = level;
   return std::abs(busy / nearest - 1) <= 0.2 ? nearest : 0;
+}
+
+// What it takes with no buffer, and for each: by the tasks with the fewest and with the most.
+struct Line {
+  double fixed = 0, each = 0;
+};
+std::optional<Line> line_through(const std::map<std::size_t, std::vector<double>>& by_buffers) {
+  if (by_buffers.empty()) return std::nullopt;
+  const auto& [few, fast] = *by_buffers.begin();
+  const auto& [many, slow] = *by_buffers.rbegin();
+  Line line{median(fast)};
+  if (many > few)
+    line.each = std::max(0.0, (median(slow) - line.fixed) / static_cast<double>(many - few));
+  line.fixed -= line.each * static_cast<double>(few);
+  return line;
+}
+
+// What is too little to be measured is next to nothing, but not unknown.
+void note_runtime(std::vector<Observation>& all, const char* what, double seconds) {
+  all.push_back({what, 1, 1, std::max(seconds, 1e-9)});
 }
 
 int workers_of(const Blueprint& blueprint) {
@@ -163,44 +184,69 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
   return all;
 }
 
-std::vector<Observation> runtime_observations_of(const ListTimes& done) {
-  std::vector<Observation> all;
-  const auto note = [&](const char* what, double seconds) {
-    if (seconds > 0) all.push_back({what, 1, 1, seconds});
-  };
-  const std::size_t count = done.list.tasks.size();
-
-  // Submitting: what tasks with few buffers take, and what each buffer adds.
+std::vector<Observation> submission_observations_of(const ListTimes& done) {
   std::map<std::size_t, std::vector<double>> by_buffers;
-  for (std::size_t t = 1; t < count; ++t)
+  for (std::size_t t = 1; t < done.list.tasks.size(); ++t)
     by_buffers[done.list.tasks[t - 1].accesses.size()].push_back(
         seconds_between(done.times[t - 1].submit, done.times[t].submit));
-  if (by_buffers.size() > 1) {
-    const auto& [few, fast] = *by_buffers.begin();
-    const auto& [many, slow] = *by_buffers.rbegin();
-    const double each =
-        (median(slow) - median(fast)) / (static_cast<double>(many) - static_cast<double>(few));
-    note("runtime dependency", each);
-    note("runtime submission", median(fast) - each * static_cast<double>(few));
-  }
+  const auto line = line_through(by_buffers);
+  if (!line) return {};
+  std::vector<Observation> all;
+  note_runtime(all, "runtime submission", line->fixed);
+  note_runtime(all, "runtime dependency", line->each);
+  return all;
+}
 
+std::vector<Observation> start_observations_of(const ListTimes& done) {
+  const std::size_t count = done.list.tasks.size();
+  const std::span<const TaskTimes> times = done.times;
+  // When all that a task waits for was there, and the task that came last.
   std::vector<Time> ready(count);
-  for (std::size_t t = 0; t < count; ++t) ready[t] = done.times[t].submit;
+  std::vector<std::optional<std::size_t>> last(count);
+  for (std::size_t t = 0; t < count; ++t) ready[t] = times[t].submit;
   Dependencies dependencies;
-  for (const auto& [task, on] : dependencies.follow(done.list, 0, 0))
-    ready[static_cast<std::size_t>(task)] = std::max(ready[static_cast<std::size_t>(task)],
-                                                     done.times[static_cast<std::size_t>(on)].end);
+  for (const auto& [task, on] : dependencies.follow(done.list, 0, 0)) {
+    const auto t = static_cast<std::size_t>(task), before = static_cast<std::size_t>(on);
+    if (times[before].end < ready[t]) continue;
+    ready[t] = times[before].end;
+    last[t] = before;
+  }
+  std::vector<int> released(count, 0);
+  for (const std::optional<std::size_t>& each : last)
+    if (each) ++released[*each];
+
   std::map<int, std::vector<std::size_t>> by_worker;
-  for (std::size_t t = 0; t < count; ++t) by_worker[done.times[t].worker].push_back(t);
+  for (std::size_t t = 0; t < count; ++t) by_worker[times[t].worker].push_back(t);
+  std::map<std::size_t, std::vector<double>> at_once;          // by buffers
+  std::map<std::size_t, std::vector<std::size_t>> waited_for;  // by the task that came last
   for (auto& [worker, tasks] : by_worker) {
-    std::ranges::sort(tasks, {}, [&](std::size_t t) { return done.times[t].start; });
+    std::ranges::sort(tasks, {}, [&](std::size_t t) { return times[t].start; });
     for (std::size_t i = 1; i < tasks.size(); ++i) {
-      const Time before = done.times[tasks[i - 1]].end, start = done.times[tasks[i]].start;
-      if (ready[tasks[i]] <= before)
-        note("runtime task", seconds_between(before, start));
-      else
-        note("runtime wake", seconds_between(ready[tasks[i]], start));
+      const std::size_t before = tasks[i - 1], t = tasks[i];
+      if (ready[t] > times[before].end) {
+        if (last[t]) waited_for[*last[t]].push_back(t);
+      } else if (released[before] <= 1) {
+        at_once[done.list.tasks[t].accesses.size()].push_back(
+            seconds_between(times[before].end, times[t].start));
+      }
     }
+  }
+  std::vector<Observation> all;
+  const auto line = line_through(at_once);
+  if (!line) return all;
+  note_runtime(all, "runtime task", line->fixed);
+  note_runtime(all, "runtime access", line->each);
+  // Workers that waited: the first to start tells how long waking takes, the others how much later
+  // each further task is ready.
+  for (auto& [on, tasks] : waited_for) {
+    std::ranges::sort(tasks, {}, [&](std::size_t t) { return times[t].start; });
+    const auto buffers = static_cast<double>(done.list.tasks[tasks.front()].accesses.size());
+    note_runtime(all, "runtime wake",
+                 seconds_between(ready[tasks.front()], times[tasks.front()].start) - line->fixed -
+                     line->each * buffers);
+    for (std::size_t i = 1; i < tasks.size(); ++i)
+      note_runtime(all, "runtime release",
+                   seconds_between(times[tasks[i - 1]].start, times[tasks[i]].start) / buffers);
   }
   return all;
 }

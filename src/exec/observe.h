@@ -47,6 +47,7 @@ class SpreadMeter {
 
 // What the runtime took beside the work: submitting, the gap between two tasks of a worker, waking.
 // Of lists with nothing else on its way.
-std::vector<Observation> runtime_observations_of(const ListTimes& done);
+std::vector<Observation> submission_observations_of(const ListTimes& done);
+std::vector<Observation> start_observations_of(const ListTimes& done);
 
 }  // namespace regatta

@@ -105,10 +105,12 @@ std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace
 
 const std::vector<RuntimeCost>& runtime_costs() {
   static const std::vector<RuntimeCost> all{{"runtime task", &RuntimeCosts::task},
+                                            {"runtime access", &RuntimeCosts::access},
                                             {"runtime submission", &RuntimeCosts::submission},
                                             {"runtime dependency", &RuntimeCosts::dependency},
                                             {"runtime step", &RuntimeCosts::step},
                                             {"runtime wake", &RuntimeCosts::wake},
+                                            {"runtime release", &RuntimeCosts::release},
                                             {"runtime byte", &RuntimeCosts::byte}};
   return all;
 }

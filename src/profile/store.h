@@ -12,7 +12,7 @@
 namespace regatta {
 
 // To be raised whenever our own kernels change their speed: what was measured before is forgotten.
-constexpr int kernels_version = 3;
+constexpr int kernels_version = 4;
 
 // What a profile holds for.
 struct MachineMark {

@@ -80,19 +80,20 @@ void Crew::rob(double seconds) {
   if (!room) workers_.front().stolen += seconds;
 }
 
-// Nothing that it waits for is left; perhaps it is still to be submitted.
-void Crew::released(std::int64_t id) {
+// Nothing that it waits for is left; perhaps it is still to be submitted. `late`: others that
+// waited for the same are released before it.
+void Crew::released(std::int64_t id, double late) {
   const double wait = at(id).submit - world_.now();
   if (wait > nothing)
     world_.later(wait, [this, id] { become_ready(id); });
   else
-    become_ready(id);
+    become_ready(id, late);
 }
 
 // --- data ----------------------------------------------------------------------------------------
 
-void Crew::become_ready(std::int64_t id) {
-  at(id).ready = world_.now();
+void Crew::become_ready(std::int64_t id, double late) {
+  at(id).ready = world_.now() + late;
   const std::vector<BucketId>& buckets = work_.exchanged(task_of(id));
   if (buckets.empty()) return fetch(id);
   offers_[static_cast<std::size_t>(id)] = static_cast<std::uint32_t>(buckets.size());
@@ -193,8 +194,13 @@ void Crew::hand_out() {
 void Crew::take(int w, std::int64_t id) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   settle(worker.pool);
-  const double delay = work_.runtime().task + (worker.just_finished ? 0 : work_.runtime().wake) +
-                       std::exchange(worker.stolen, 0);
+  const RuntimeCosts& runtime = work_.runtime();
+  double delay =
+      runtime.task + runtime.access * work_.buffers(task_of(id)) + std::exchange(worker.stolen, 0);
+  // A worker that waited is called as soon as the task is ready; one that comes from another task
+  // lets go of that first.
+  delay += worker.just_finished ? std::max(0.0, worker.free - world_.now())
+                                : runtime.wake + std::max(0.0, at(id).ready - world_.now());
   worker.task = id;
   worker.left = 1;
   worker.luck = spreads_[worker.pool].factor(step_of(id), task_of(id), w);
@@ -252,6 +258,7 @@ void Crew::finish(int w) {
       if (access.mode != Mode::read) place_of(access.buffer, step).valid = std::uint64_t{1} << here;
   }
   worker.just_finished = true;
+  double late = 0, last = 0;
   gathering_ = true;
   for (std::size_t back = 0; back < work_.furthest(); ++back) {
     const std::int64_t later = step + static_cast<std::int64_t>(back);
@@ -259,10 +266,14 @@ void Crew::finish(int w) {
     for (const std::uint32_t next : work_.successors(later, back, task)) {
       const std::int64_t waiting = number(later, next);
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
-          submitted_[static_cast<std::size_t>(later)])
-        released(waiting);
+          submitted_[static_cast<std::size_t>(later)]) {
+        released(waiting, late);
+        last = work_.runtime().release * work_.buffers(next);
+        late += last;
+      }
     }
   }
+  worker.free = world_.now() + late - last;
   gathering_ = false;
   hand_out();
   worker.just_finished = false;

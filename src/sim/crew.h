@@ -60,6 +60,7 @@ class Crew {
     std::int64_t task = -1;  // counted over all steps; -1: none
     bool just_finished = false;
     double stolen = 0;  // by the thread that submits, to be made good
+    double free = 0;    // when it has released what waited for its last task
     double left = 1;    // part of the task
     double since = 0;   // when `left` was right
     double slowness = 1;
@@ -80,8 +81,8 @@ class Crew {
   void submit(std::int64_t step, double when);
   void submit_more();
   void rob(double seconds);
-  void released(std::int64_t id);
-  void become_ready(std::int64_t id);
+  void released(std::int64_t id, double late = 0);
+  void become_ready(std::int64_t id, double late = 0);
   void fetch(std::int64_t id);
   void send(int route, double bytes, World::Then arrived);
   void send_next(int route);

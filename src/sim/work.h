@@ -38,6 +38,9 @@ class Work {
   int host_pool() const { return host_; }
   int pool_of(std::size_t task) const { return pool_of_[task]; }
   double rank(std::size_t task) const { return ranks_[task]; }
+  double buffers(std::size_t task) const {
+    return static_cast<double>(list_.tasks[task].accesses.size());
+  }
   // From the begin of submitting a step to the submission of a task, and of them all.
   double submitted_after(std::size_t task) const { return submission_[task]; }
   double submission_seconds() const { return submission_seconds_; }

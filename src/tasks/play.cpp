@@ -142,6 +142,7 @@ class Game {
     double left = 1;         // part of the task
     double start = 0;
     double stolen = 0;  // by the thread that submits, to be made good
+    double free = 0;    // when it has released what waited for its last task
     double busy = 0, overhead = 0;
     bool just_finished = false;
     double slowness = 1;
@@ -154,6 +155,7 @@ class Game {
     Dependencies dependencies;
     const std::size_t known = std::min(steps_, in_flight_ + 2);
     waits_.assign(count_ * steps_, 0);
+    ready_at_.assign(count_ * steps_, 0);
     successors_.resize(count_ * steps_);
     std::vector<std::vector<Dependencies::Edge>> by_step;
     for (std::size_t s = 0; s < steps_; ++s) {
@@ -180,6 +182,9 @@ class Game {
     ++waits_[static_cast<std::size_t>(task)];
   }
 
+  double buffers_of(std::int64_t id) const {
+    return static_cast<double>(task_of(id).accesses.size());
+  }
   const Task& task_of(std::int64_t id) const {
     return list_.tasks[static_cast<std::size_t>(id) % count_];
   }
@@ -256,7 +261,10 @@ class Game {
         ready[chosen] = ready.back();
         ready.pop_back();
         worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
-        worker.delay = runtime_.task + (worker.just_finished ? 0 : runtime_.wake);
+        const auto id = static_cast<std::size_t>(worker.task);
+        worker.delay = runtime_.task + runtime_.access * buffers_of(worker.task);
+        worker.delay += worker.just_finished ? std::max(worker.free - now_, 0.0)
+                                             : runtime_.wake + std::max(ready_at_[id] - now_, 0.0);
         worker.delay += std::exchange(worker.stolen, 0);
         worker.left = 1;
         worker.luck = spreads_[worker.pool].factor(
@@ -333,8 +341,16 @@ class Game {
       played_.resize(count_);
       played_[static_cast<std::size_t>(id) % count_] = {static_cast<int>(w), worker.start, now_};
     }
-    for (const std::int64_t next : successors_[static_cast<std::size_t>(id)])
-      if (--waits_[static_cast<std::size_t>(next)] == 0 && is_submitted(next)) make_ready(next);
+    worker.free = now_;
+    double last = 0;
+    for (const std::int64_t next : successors_[static_cast<std::size_t>(id)]) {
+      if (--waits_[static_cast<std::size_t>(next)] > 0 || !is_submitted(next)) continue;
+      ready_at_[static_cast<std::size_t>(next)] = worker.free;
+      last = runtime_.release * buffers_of(next);
+      worker.free += last;
+      make_ready(next);
+    }
+    worker.free -= last;
     if (--left_of_step_[step] == 0) finished_[step] = now_;
   }
 
@@ -364,6 +380,7 @@ class Game {
   std::size_t count_;  // tasks of a step
   std::vector<double> ranks_;
   std::vector<int> waits_;                             // by task of all steps
+  std::vector<double> ready_at_;                       // likewise; it may be taken, and begun then
   std::vector<std::vector<std::int64_t>> successors_;  // likewise
   std::vector<double> submission_;  // by task: seconds from the begin of submitting to its own
   double submission_seconds_ = 0;   // of a step
@@ -394,7 +411,8 @@ double least_seconds(const Blueprint& blueprint, const TaskList& list, const Tas
   std::vector<double> work(pools.sizes.size(), 0);
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
     work[static_cast<std::size_t>(pools.of(list.tasks[t]))] +=
-        lines.at(t, 1) + costs.runtime().task;
+        lines.at(t, 1) + costs.runtime().task +
+        costs.runtime().access * static_cast<double>(list.tasks[t].accesses.size());
   double least = 0;
   for (std::size_t p = 0; p < work.size(); ++p) least = std::max(least, work[p] / pools.sizes[p]);
   return least;

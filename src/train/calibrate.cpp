@@ -11,7 +11,7 @@
 #include "exec/observe.h"
 #include "exec/versions.h"
 #include "graph/op.h"
-#include "models/models.h"
+#include "ops/builder.h"
 #include "platform/distance.h"
 #include "platform/machine.h"
 #include "profile/robust.h"
@@ -68,22 +68,19 @@ class Cell {
     return all;
   }
 
-  // Of the runtime, from a plan of many tasks.
-  std::vector<Observation> measure_runtime(Clock::time_point until) {
-    steps(largest_, 1);
-    std::vector<Observation> all;
-    executor_.watch(
-        [&](const ListTimes& done) {
-          const std::vector<Observation> seen = runtime_observations_of(done);
-          all.insert(all.end(), seen.begin(), seen.end());
-          tasks_ = done.list.tasks.size();
-          buffers_ = 0;
-          for (const Task& task : done.list.tasks) buffers_ += task.accesses.size();
-        },
-        Depth::task);
-    for (int i = 0; i < most_rounds && (i < fewest_rounds || Clock::now() < until); ++i)
-      steps(largest_, 1);
-    executor_.watch_no_more();
+  // What the runtime takes to start tasks, from a plan of many that meet.
+  std::vector<Observation> measure_starts(Clock::time_point until) {
+    return watched(until, start_observations_of);
+  }
+
+  // What it takes to submit them.
+  std::vector<Observation> measure_submission(Clock::time_point until) {
+    std::vector<Observation> all = watched(until, [&](const ListTimes& done) {
+      tasks_ = done.list.tasks.size();
+      buffers_ = 0;
+      for (const Task& task : done.list.tasks) buffers_ += task.accesses.size();
+      return submission_observations_of(done);
+    });
     Profile so_far;
     so_far.learn(all);
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(200);
@@ -93,6 +90,23 @@ class Cell {
   }
 
  private:
+  // Of single steps, what `look` makes of each.
+  template <class Look>
+  std::vector<Observation> watched(Clock::time_point until, const Look& look) {
+    steps(largest_, 1);
+    std::vector<Observation> all;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          const std::vector<Observation> seen = look(done);
+          all.insert(all.end(), seen.begin(), seen.end());
+        },
+        Depth::task);
+    for (int i = 0; i < most_rounds && (i < fewest_rounds || Clock::now() < until); ++i)
+      steps(largest_, 1);
+    executor_.watch_no_more();
+    return all;
+  }
+
   std::vector<Observation> rounds(const std::vector<std::int64_t>& sizes, Clock::time_point until) {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
@@ -330,21 +344,50 @@ bool meets(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
 }
 
-// Of a network so small that it is all runtime.
-std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
-  const Graph graph = fuse(build_model("tiny"));
+// A network so small that it is all runtime.
+Graph chains() {
+  NetBuilder net("chains", {1, 8, 8});
+  NodeId x = net.conv("conv", net.input(), {.channels = 4, .kernel = 3});
+  x = net.max_pool(net.relu(x), {.kernel = 2});
+  return std::move(net).finish(net.dense("dense", x, 4));
+}
+// One whose chunks meet, with tasks of some tens of microseconds: shorter ones would get into each
+// other's way in the runtime, as those of real networks do not.
+Graph meetings() {
+  NetBuilder net("meetings", {1, 16, 16});
+  NodeId x = net.input();
+  for (const char* name : {"1", "2", "3", "4"}) {
+    x = net.conv(std::string("conv") + name, x, {.channels = 16, .kernel = 3, .padding = 1});
+    x = net.relu(net.batch_norm(std::string("norm") + name, x));
+  }
+  return std::move(net).finish(net.dense("dense", x, 4));
+}
+
+// Steps on one sample for each worker.
+template <class Measure>
+std::vector<Observation> on_small(const Graph& graph, const CalibrationOptions& options,
+                                  const std::string& segments, const Measure& measure) {
   Recipe recipe;
-  recipe.model = "tiny";
+  recipe.model = graph.name();
   recipe.input = graph.node(graph.input()).shape;
   recipe.classes = graph.classes();
   recipe.normalisation = {1.0f / 255, std::vector(1, 0.0f), std::vector(1, 1.0f)};
   recipe.batch = options.workers;
   PlanOptions plan{.workers = options.workers, .layout = options.layout};
   plan.chunks = {options.workers};
-  plan.segments = "op";
+  plan.segments = segments;
   Cell cell(graph, recipe, nullptr, options, plan);
+  return measure(cell, Clock::now() + std::chrono::milliseconds(200));
+}
+
+std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   std::vector<Observation> all =
-      cell.measure_runtime(Clock::now() + std::chrono::milliseconds(200));
+      on_small(fuse(chains()), options, "op",
+               [](Cell& cell, Clock::time_point until) { return cell.measure_submission(until); });
+  const std::vector<Observation> starts =
+      on_small(fuse(meetings()), options, options.workers > 1 ? "step" : "op",
+               [](Cell& cell, Clock::time_point until) { return cell.measure_starts(until); });
+  all.insert(all.end(), starts.begin(), starts.end());
   // More than any cache holds.
   std::vector<char> from(std::size_t{32} << 20, 1), to(from.size());
   for (int i = 0; i < 5; ++i) {

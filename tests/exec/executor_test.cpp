@@ -61,6 +61,24 @@ TEST(Executor, WhatATaskThrowsReachesWhoeverWaits) {
       8u);
 }
 
+TEST(Executor, AListThatSubmitsItselfIsThroughThoughItsTasksFail) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan =
+      plan_for(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = "op"});
+  plan.workers_submit = true;
+  plan.steps_in_flight = 2;
+  Executor executor(graph, plan, float_samples(1));
+  StepInput broken = zeros_of(8, 784 * sizeof(float));
+  broken.load = [](auto...) { throw InputError("the disk is gone"); };
+  // Several in line: each waits for the one before it to be handed over.
+  for (int i = 0; i < 3; ++i) {
+    const Ticket first = executor.submit(Job::train, broken);
+    const Ticket second = executor.submit(Job::train, zeros_of(8, 784 * sizeof(float)));
+    EXPECT_THROW(executor.wait(first), InputError);
+    EXPECT_EQ(executor.wait(second).losses.size(), 8u);
+  }
+}
+
 TEST(Executor, MomentumThatHasFadedIsZeroAndNotADenormalNumber) {
   const Graph graph = fuse(build_model("tiny"));
   for (const int team : {1, 2}) {

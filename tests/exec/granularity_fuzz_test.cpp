@@ -53,6 +53,7 @@ Plan random_plan(Dice& dice, const Graph& graph, std::int64_t batch,
   group.team = static_cast<int>(dice.one_of<std::int64_t>({1, 1, 2, 3}));
   plan.gather_phases = dice.between(0, 3) > 0;
   plan.gather_loads = dice.between(0, 1) > 0;
+  plan.workers_submit = dice.between(0, 1) > 0;
   plan.bucket_bytes = dice.one_of<std::int64_t>({1, 4096, std::int64_t{4} << 20});
   plan.steps_in_flight = static_cast<int>(dice.between(1, 3));
   plan.scheduler = dice.one_of<std::string>({"regatta", "regatta", "eager", "lws"});
@@ -115,7 +116,7 @@ TEST_P(GranularityFuzz, WorkersAndSchedulersHaveNoSayInTheBits) {
   }
 }
 
-TEST_P(GranularityFuzz, WhoLoadsHasNoSayInTheBits) {
+TEST_P(GranularityFuzz, WhoLoadsAndWhoSubmitsHasNoSayInTheBits) {
   Dice dice(2000 + GetParam());
   const std::vector<SmallNetwork> networks = small_networks();
   const Graph graph = build(dice.one_of(networks));
@@ -129,6 +130,8 @@ TEST_P(GranularityFuzz, WhoLoadsHasNoSayInTheBits) {
   const ExecutedRun gathered = execute(graph, plan, input, sgd, steps);
   EXPECT_TRUE(gathered.parameters == ahead.parameters);
   EXPECT_TRUE(gathered.losses == ahead.losses);
+  plan.workers_submit = !plan.workers_submit;
+  EXPECT_TRUE(execute(graph, plan, input, sgd, steps).parameters == ahead.parameters);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, GranularityFuzz, testing::Range(0u, 12u));

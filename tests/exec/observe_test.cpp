@@ -136,9 +136,41 @@ TEST_F(Observing, TheGapBetweenTwoTasksOfAWorkerIsTheRuntimes) {
   }
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   Profile profile;
-  for (int i = 0; i < 4; ++i)
-    profile.learn(runtime_observations_of({blueprint, list, spans, times}));
+  for (int i = 0; i < 4; ++i) profile.learn(start_observations_of({blueprint, list, spans, times}));
   EXPECT_NEAR(profile.runtime().task, 3e-6, 1e-9);
+}
+
+// Three chunks wait for one meeting; each buffer of theirs takes the runtime half a microsecond.
+TEST(Starts, OfWorkersThatWaitTheFirstTellsOfWakingAndTheOthersOfReleasing) {
+  Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  const Blueprint blueprint = make_blueprint(
+      graph, plan_for(graph, 12, {.workers = 3, .chunks = std::vector<std::int64_t>{3}}), {}, true);
+  const TaskList list = lower(blueprint, Job::train);
+  std::vector<TaskTimes> times(list.tasks.size());
+  const auto begin = TraceClock::now();
+  auto now = begin + microseconds(100);
+  // Chunks run side by side, all else alone on worker 0; a microsecond between tasks, two more for
+  // the first that waits.
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    const Action& first = list.tasks[t].actions.front();
+    const bool chunk = of_chunk(first.phase);
+    const int worker = chunk ? static_cast<int>(first.chunk.value) : 0;
+    const double buffers = static_cast<double>(list.tasks[t].accesses.size());
+    auto start = now + microseconds(1);
+    if (chunk && worker > 0)
+      start += microseconds(2) + nanoseconds(static_cast<int>(500 * buffers * (worker - 1)));
+    times[t].worker = worker;
+    times[t].submit = begin;
+    times[t].start = start;
+    times[t].end = now + microseconds(60);
+    if (!chunk || worker == 2) now = times[t].end;
+  }
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 12);
+  Profile profile;
+  for (int i = 0; i < 4; ++i) profile.learn(start_observations_of({blueprint, list, spans, times}));
+  EXPECT_NEAR(profile.runtime().task, 1e-6, 1e-8);
+  EXPECT_NEAR(profile.runtime().wake, 2e-6, 1e-8);
+  EXPECT_NEAR(profile.runtime().release, 5e-7, 1e-8);
 }
 
 }  // namespace

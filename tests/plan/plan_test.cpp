@@ -104,6 +104,16 @@ TEST(Plan, GatheredLoadsSurviveTheJsonAndAreAbsentFromOlderFiles) {
             std::string::npos);
 }
 
+TEST(Plan, WorkersSubmitWhereTheyTakeAllCpus) {
+  const Graph graph = fuse(build_model("lenet5"));
+  EXPECT_TRUE(make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4}).workers_submit);
+  EXPECT_TRUE(make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4, .team = 2}).workers_submit);
+  EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 3, .cpus = 4}).workers_submit);
+  EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 4}).workers_submit);
+  const Plan plan = make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4});
+  EXPECT_TRUE(plan_from_json(to_json(plan, graph), graph).workers_submit);
+}
+
 TEST(Plan, LoadsAreGatheredWithTheWorkOfCpusOnly) {
   const Graph graph = fuse(build_model("tiny"));
   Plan plan = make_plan(graph, recipe_of(10), {.workers = 2, .devices = {DeviceKind::cuda}});

@@ -24,7 +24,7 @@ class HandCosts final : public TaskCosts {
 
   std::vector<double> levels;
   double crowding = 0;
-  RuntimeCosts costs{0, 0, 0, 0, 0, 0};
+  RuntimeCosts costs{0, 0, 0, 0, 0, 0, 0, 0};
 };
 
 Platform machines(int nodes, int cores = 2) {
@@ -265,6 +265,34 @@ TEST(Simulate, TheRuntimeTakesItsPartOfEveryTask) {
   for (int i = 0; i < 3; ++i) hand.task(1, {{b, Mode::read_write}});
   // The worker sleeps before the first only.
   EXPECT_NEAR(hand.play().step_s[0], 3 + 3 * 0.1 + 0.05, 1e-6);
+}
+
+TEST(Simulate, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne) {
+  Hand hand(2);
+  hand.costs.costs.access = 0.1;
+  hand.costs.costs.release = 0.25;
+  const std::uint32_t begin = hand.buffer();
+  hand.task(1, {{begin, Mode::write}});
+  std::vector<Access> ends;
+  for (int i = 0; i < 2; ++i) {
+    const std::uint32_t own = hand.buffer();
+    hand.task(2, {{begin, Mode::read}, {own, Mode::write}});
+    ends.push_back({own, Mode::read});
+  }
+  hand.task(1, ends);
+  // Two buffers each: the second branch is ready half a second after the first, and so is the
+  // worker that releases it.
+  EXPECT_NEAR(hand.play().step_s[0], (1 + 0.1) + 0.5 + (2 + 0.2) + (1 + 0.2), 1e-6);
+}
+
+TEST(Simulate, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
+  Hand hand(2);
+  hand.costs.costs.submission = 0.001;
+  hand.task(1, {});
+  hand.list.tasks.back().actions.front().phase = Phase::submit;
+  hand.task(2, {{hand.buffer(), Mode::write}});
+  hand.task(2, {{hand.buffer(), Mode::write}});
+  EXPECT_NEAR(hand.play().step_s[0], 0.001 + 1 + 2, 1e-6);
 }
 
 TEST(Simulate, SubmissionHoldsUpWhoWaitsForIt) {

@@ -46,6 +46,15 @@ TEST(Dependencies, StepsWaitForEachOtherUnlessABufferHasCopies) {
   EXPECT_THAT(two.follow(copied, 2, 4), ElementsAre(Edge{4, 1}, Edge{5, 4}));
 }
 
+TEST(Dependencies, WhatATaskSubmitsWaitsForItAndListsAreSubmittedInTurn) {
+  TaskList list = list_of({{}, {{0, Mode::write}}, {}, {{1, Mode::write}}}, 2, 2);
+  for (const std::size_t t : {0, 2}) list.tasks[t].actions.front().phase = Phase::submit;
+  Dependencies dependencies;
+  EXPECT_THAT(dependencies.follow(list, 0, 0), ElementsAre(Edge{1, 0}, Edge{2, 0}, Edge{3, 2}));
+  EXPECT_THAT(dependencies.follow(list, 1, 4),
+              ElementsAre(Edge{4, 2}, Edge{5, 4}, Edge{6, 4}, Edge{7, 6}));
+}
+
 TEST(Dependencies, ReductionsCommuteAndTheirReaderWaitsForAll) {
   const TaskList list = list_of({{{0, Mode::read}},
                                  {{0, Mode::reduce}},

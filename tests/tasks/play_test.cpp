@@ -9,11 +9,7 @@
 namespace regatta {
 namespace {
 
-RuntimeCosts free_runtime() {
-  RuntimeCosts costs;
-  costs.task = costs.submission = costs.dependency = costs.wake = costs.byte = costs.step = 0;
-  return costs;
-}
+RuntimeCosts free_runtime() { return {0, 0, 0, 0, 0, 0, 0, 0}; }
 
 // Seconds as the task's flops say.
 class MadeUpCosts final : public TaskCosts {
@@ -118,6 +114,37 @@ TEST(Play, TheRuntimesPriceIsPaidForEveryTaskAndCountedAsOverhead) {
   EXPECT_NEAR(played.step_seconds, 2.5, 1e-9);
   EXPECT_NEAR(played.total.overhead, 0.2, 1e-9);
   EXPECT_NEAR(played.total.idle, 0, 1e-9);
+}
+
+TEST(Play, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne) {
+  RuntimeCosts runtime = free_runtime();
+  runtime.access = 0.1;
+  // One buffer, two in the branches, four in the end.
+  EXPECT_NEAR(play(workers(3), fork_join(), MadeUpCosts(runtime)).step_seconds,
+              1 + 3 + 1 + 0.1 * (1 + 2 + 4), 1e-9);
+  runtime.access = 0;
+  runtime.release = 0.25;
+  // The second branch is ready half a second after the first, the third half a second later; the
+  // worker that releases them has the first for itself, but only then.
+  const Played played = play(workers(3), fork_join(), MadeUpCosts(runtime));
+  std::vector<double> starts;
+  for (const std::size_t t : {1, 2, 3})
+    starts.push_back(played.tasks[t].start - played.tasks[0].end);
+  EXPECT_NEAR(starts[0], 1, 1e-9);
+  EXPECT_NEAR(starts[1], 0.5, 1e-9);
+  EXPECT_NEAR(starts[2], 1, 1e-9);
+  EXPECT_NEAR(played.step_seconds, 1 + 1 + 3 + 1, 1e-9);
+}
+
+// Two independent tasks and a third that submits them, on whoever is free.
+TEST(Play, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
+  TaskList list = list_of({{1, {}}, {2, {{0, Mode::read_write}}}, {2, {{1, Mode::read_write}}}}, 2);
+  list.tasks.front().actions.front().phase = Phase::submit;
+  RuntimeCosts runtime = free_runtime();
+  runtime.submission = 0.001;
+  Blueprint pair = workers(2);
+  pair.plan.steps_in_flight = 1;
+  EXPECT_NEAR(play(pair, list, MadeUpCosts(runtime), {.crowded = true}).step_seconds, 3.001, 1e-3);
 }
 
 TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
