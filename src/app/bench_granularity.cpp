@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <iostream>
 
 #include "app/command.h"
@@ -44,7 +45,9 @@ class Bench {
   explicit Bench(const GranularityFlags& flags)
       : flags_(flags), workers_(flags.workers.value_or(default_workers())) {}
 
-  std::vector<GranularityCell> run() {
+  // `save` is given all cells whenever one is done: a bench takes long, and may be stopped.
+  std::vector<GranularityCell> run(
+      const std::function<void(const std::vector<GranularityCell>&)>& save) {
     std::vector<GranularityCell> cells;
     for (const std::string& model : listed_models("--model", flags_.models))
       for (const std::int64_t size : parse_sizes("--sizes", flags_.sizes))
@@ -54,13 +57,17 @@ class Bench {
           const std::string side = std::to_string(size);
           cell.input = "3x" + side + "x" + side;
           cell.batch = batch;
+          cell.not_run = "the bench was stopped before";
           cells.push_back(std::move(cell));
         }
     for (GranularityCell& cell : cells) {
-      if (minutes() >= flags_.budget)
+      if (minutes() >= flags_.budget) {
         cell.not_run = "the budget of minutes is spent";
-      else
+      } else {
+        cell.not_run.clear();
         fill(cell);
+        save(cells);
+      }
       std::cerr << name_of(cell) << ": " << verdict(cell) << std::endl;
     }
     return cells;
@@ -247,12 +254,18 @@ void declare_granularity(CLI::App& app, GranularityFlags& flags) {
 int run_granularity(const GranularityFlags& flags) {
   for (const auto* file : {&flags.json_file, &flags.csv_file})
     if (*file) require_writable(**file);
-  const std::vector<GranularityCell> cells = Bench(flags).run();
+  const auto save = [&](const std::vector<GranularityCell>& cells) {
+    Json json = granularity_json(cells);
+    json["machine"] = {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
+    write_json_result(flags.json_file, json);
+    if (flags.csv_file) write_file(*flags.csv_file, granularity_csv(cells));
+  };
+  const auto save_so_far = [&](const std::vector<GranularityCell>& cells) {
+    if (flags.json_file.value_or("") != "-") save(cells);
+  };
+  const std::vector<GranularityCell> cells = Bench(flags).run(save_so_far);
   std::cout << granularity_table(cells);
-  Json json = granularity_json(cells);
-  json["machine"] = {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
-  write_json_result(flags.json_file, json);
-  if (flags.csv_file) write_file(*flags.csv_file, granularity_csv(cells));
+  save(cells);
   return 0;
 }
 

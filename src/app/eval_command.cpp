@@ -8,6 +8,7 @@
 #include "data/npy.h"
 #include "data/skips.h"
 #include "models/load.h"
+#include "platform/machine.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/loop.h"
@@ -130,6 +131,7 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
 
   PlanOptions options;
   options.workers = flags.workers ? *flags.workers : default_workers();
+  options.cpus = available_cpus();
   options.layout = default_cpu_layout();
   options.devices = devices_named(flags.devices);
   const Plan plan = make_plan(graph, recipe, options);

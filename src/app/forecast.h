@@ -24,8 +24,6 @@ class Forecast {
   // For Placement::fixed: the order that a play gives.
   std::vector<std::vector<std::uint32_t>> order() const;
 
-  // No CPU is left for the thread that submits.
-
  private:
   Blueprint blueprint_;
   TaskList list_;

@@ -169,6 +169,7 @@ sim::PreparedFleet fleet_for(const SimulateFlags& flags, const Subject& subject)
   spread.workers = flags.workers.value_or(0);
   const bool several = flags.ranks != 1 && fleet.room() > 1;
   spread.plan.layout = default_cpu_layout();
+  if (!flags.platform) spread.plan.cpus = available_cpus();
   spread.plan.reduction = reduction_named(flags.reduction);
   spread.plan.segments = flags.segments;
   if (!flags.segments && several) spread.plan.segments = "block";
@@ -280,7 +281,7 @@ int run_simulate(std::span<const char* const> arguments) {
   const Subject subject = subject_of(flags);
   const sim::PreparedFleet fleet = fleet_for(flags, subject);
   // As the executor: with a worker on every core, the thread that submits has to share one.
-  if (!flags.platform) flags.simulation.crowded = fleet.cores_used() >= available_cpus();
+  if (!flags.platform) flags.simulation.crowded = fleet.threads() >= available_cpus();
   sim::Simulated made = sim::simulate(fleet.fleet(), flags.simulation);
   const double wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

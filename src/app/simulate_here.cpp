@@ -29,9 +29,9 @@ sim::Simulated simulate_here(const TrainJob& job, std::int64_t steps, std::uint6
   const std::shared_ptr<const Profile> profile = job.profile ? job.profile : profile_here();
   sim::PreparedFleet fleet(job.graph, job.recipe, machine_of(job.plan), {{here, profile}});
   fleet.follow(job.plan);
-  sim::Simulated made = sim::simulate(
-      fleet.fleet(),
-      {.steps = steps, .seed = seed, .crowded = fleet.cores_used() >= available_cpus()});
+  sim::Simulated made =
+      sim::simulate(fleet.fleet(),
+                    {.steps = steps, .seed = seed, .crowded = fleet.threads() >= available_cpus()});
   std::size_t bytes = 0;
   for (const auto& memory : fleet.memory(0)) bytes += memory.bytes;
   made.record.metadata[peak_bytes_key] = std::to_string(bytes);

@@ -279,11 +279,16 @@ class Executor::Impl {
   // The first in line, up to a task that submits: it goes on when it runs. The next, if it is
   // through.
   void hand_over() {
-    while (hand_over(line_.front())) {
+    for (const InLine* first = first_in_line(); first && hand_over(*first);) {
       const std::lock_guard lock(line_mutex_);
       line_.pop_front();
-      if (line_.empty()) return;
+      first = line_.empty() ? nullptr : &line_.front();
     }
+  }
+  // It stays where it is while others line up.
+  const InLine* first_in_line() {
+    const std::lock_guard lock(line_mutex_);
+    return &line_.front();
   }
 
   // True if all of it has been handed over. Otherwise somebody else may be at it already.

@@ -240,13 +240,16 @@ std::vector<Observation> start_observations_of(const ListTimes& done) {
   // each further task is ready.
   for (auto& [on, tasks] : waited_for) {
     std::ranges::sort(tasks, {}, [&](std::size_t t) { return times[t].start; });
-    const auto buffers = static_cast<double>(done.list.tasks[tasks.front()].accesses.size());
+    const auto buffers = [&](std::size_t i) {
+      return static_cast<double>(done.list.tasks[tasks[i]].accesses.size());
+    };
     note_runtime(all, "runtime wake",
                  seconds_between(ready[tasks.front()], times[tasks.front()].start) - line->fixed -
-                     line->each * buffers);
+                     line->each * buffers(0));
     for (std::size_t i = 1; i < tasks.size(); ++i)
       note_runtime(all, "runtime release",
-                   seconds_between(times[tasks[i - 1]].start, times[tasks[i]].start) / buffers);
+                   seconds_between(times[tasks[i - 1]].start, times[tasks[i]].start) /
+                       std::max(buffers(i - 1), 1.0));
   }
   return all;
 }

@@ -74,7 +74,7 @@ void Crew::submit(std::int64_t step, double when) {
 
 // The thread that submits wakes on a CPU whose worker has nothing to do, if there is one. When work
 // comes for that worker too, they take turns of milliseconds: who is done by then robbed nobody.
-// Longer lists submit themselves.
+// Lists that take longer submit themselves, if the plan was made for such a machine.
 void Crew::rob(double seconds) {
   const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
   if (!room) workers_.front().stolen += seconds;

@@ -259,12 +259,8 @@ void PreparedFleet::spread(const Spread& spread) {
 
 int PreparedFleet::room() const { return static_cast<int>(sites_of(wiring_).size()); }
 
-int PreparedFleet::cores_used() const {
-  const Plan& plan = kinds_[static_cast<std::size_t>(fleet_.ranks.front().kind)]->blueprint.plan;
-  int cores = plan.loaders;
-  for (const DeviceGroup* group : groups_of(plan))
-    if (group->kind == DeviceKind::cpu) cores += group->workers * group->team;
-  return cores;
+int PreparedFleet::threads() const {
+  return threads_of(kinds_[static_cast<std::size_t>(fleet_.ranks.front().kind)]->blueprint.plan);
 }
 
 std::vector<PreparedFleet::Memory> PreparedFleet::memory(int number) const {

@@ -42,7 +42,7 @@ class PreparedFleet {
 
   const Fleet& fleet() const { return fleet_; }
   int room() const;                              // ranks that spread() could make
-  int cores_used() const;                        // by the workers of the first rank
+  int threads() const;                           // of the first rank's workers
   std::int64_t batch() const { return batch_; }  // of all ranks
   bool estimated() const { return estimated_; }  // costs are not measured ones
 

@@ -64,8 +64,10 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
   if (ordered(plan, list)) {
     for (std::size_t w = 0; w < plan.order.size(); ++w) {
       std::uint32_t turn = 0;
-      for (const std::uint32_t t : plan.order[w])
+      for (const std::uint32_t t : plan.order[w]) {
+        if (submits(list.tasks[t])) continue;  // by whoever has nothing else to do
         places[t] = {static_cast<int>(w), fills_gaps(list.tasks[t]) ? 0 : ++turn};
+      }
     }
   } else if (plan.placement == Placement::hybrid) {
     std::vector<int> first_worker;  // by group

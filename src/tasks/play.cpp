@@ -321,8 +321,9 @@ class Game {
       const double waited = std::min(worker.delay, seconds);
       const double worked = seconds - waited;
       if (counted) {
-        worker.overhead += waited;
-        worker.busy += worked;
+        const bool submitting = submits(task_of(worker.task));
+        worker.overhead += waited + (submitting ? worked : 0);
+        worker.busy += submitting ? 0 : worked;
       }
       worker.delay -= waited;
       const double all = seconds_of(worker, busy);

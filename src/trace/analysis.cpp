@@ -241,7 +241,8 @@ class Explainer {
       }
       say(free, on < 0 && each.submit == unknown ? Cause::outside : Cause::scheduling, waiting);
       if (on < 0) return;
-      say(task(on).start, cause_of(worker, step, on, waiting), on);
+      const Cause cause = cause_of(worker, step, on, waiting);
+      say(task(on).start, cause, in_the_way(cause) ? on : waiting);
       before_start(on, say);
       waiting = on;
     }
@@ -314,6 +315,7 @@ class Explainer {
   void count_tasks() {
     for (const Task& each : record_.tasks) {
       if (each.start >= window_.end || each.end <= window_.start) continue;
+      if (role(each) == Role::submission) continue;  // overhead
       ++found_.tasks;
       ++found_.workers[static_cast<std::size_t>(each.worker)].tasks;
       ++kind_use(each).tasks;

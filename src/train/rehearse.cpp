@@ -107,7 +107,7 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
     actors.push_back({i});
     all_known &= choice.candidates[i].rehearsed > 0;
   }
-  if (actors.size() < 2 || all_known) return {};
+  if (all_known) return {};
   for (int round = 0; round < rounds; ++round) {
     if (round > 0 && Clock::now() - begin > budget) break;
     double best = 1e30;

@@ -67,6 +67,7 @@ TEST(Executor, AListThatSubmitsItselfIsThroughThoughItsTasksFail) {
       plan_for(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = "op"});
   plan.workers_submit = true;
   plan.steps_in_flight = 2;
+  ASSERT_TRUE(lower(make_blueprint(graph, plan, {}, true), Job::train).submits_itself());
   Executor executor(graph, plan, float_samples(1));
   StepInput broken = zeros_of(8, 784 * sizeof(float));
   broken.load = [](auto...) { throw InputError("the disk is gone"); };

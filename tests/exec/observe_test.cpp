@@ -140,6 +140,20 @@ TEST_F(Observing, TheGapBetweenTwoTasksOfAWorkerIsTheRuntimes) {
   EXPECT_NEAR(profile.runtime().task, 3e-6, 1e-9);
 }
 
+TEST_F(Observing, TheTimeFromOneSubmissionToTheNextIsTheFirstOnes) {
+  auto now = begin;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    times[t].submit = now;
+    now += nanoseconds(1000 + 300 * list.tasks[t].accesses.size());
+  }
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  Profile profile;
+  for (int i = 0; i < 4; ++i)
+    profile.learn(submission_observations_of({blueprint, list, spans, times}));
+  EXPECT_NEAR(profile.runtime().submission, 1e-6, 1e-8);
+  EXPECT_NEAR(profile.runtime().dependency, 3e-7, 1e-8);
+}
+
 // Three chunks wait for one meeting; each buffer of theirs takes the runtime half a microsecond.
 TEST(Starts, OfWorkersThatWaitTheFirstTellsOfWakingAndTheOthersOfReleasing) {
   Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));

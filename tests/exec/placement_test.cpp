@@ -22,12 +22,14 @@ const Graph& lenet5() {
   return graph;
 }
 
-Plan plan_of_four() {
-  return plan_for(lenet5(), 16,
-                  {.workers = 2,
-                   .chunks = std::vector<std::int64_t>{4},
-                   .segments = std::string("block"),
-                   .scheduler = "lws"});
+Plan plan_of_four(bool workers_submit = false) {
+  Plan plan = plan_for(lenet5(), 16,
+                       {.workers = 2,
+                        .chunks = std::vector<std::int64_t>{4},
+                        .segments = std::string("block"),
+                        .scheduler = "lws"});
+  plan.workers_submit = workers_submit;
+  return plan;
 }
 
 ExecOptions options() { return {{.samples = Dtype::f32}, {1.0f, {0.0f}, {1.0f}}, true}; }
@@ -74,17 +76,19 @@ std::vector<std::vector<std::uint32_t>> order_in(const trace::Record& record, st
   return order_of(tasks, 2);
 }
 
-std::vector<std::uint32_t> without_loads(const std::vector<std::uint32_t>& tasks,
-                                         const TaskList& list) {
+// But for those that fill gaps.
+std::vector<std::uint32_t> in_turn(const std::vector<std::uint32_t>& tasks, const TaskList& list) {
   std::vector<std::uint32_t> rest;
-  for (const std::uint32_t t : tasks)
-    if (list.tasks[t].actions.front().phase != Phase::load) rest.push_back(t);
+  for (const std::uint32_t t : tasks) {
+    const Phase first = list.tasks[t].actions.front().phase;
+    if (first != Phase::load && first != Phase::submit) rest.push_back(t);
+  }
   return rest;
 }
 
 // Everything on worker 1, but every third task on worker 0.
-Plan fixed_plan(TaskList& list) {
-  Plan plan = plan_of_four();
+Plan fixed_plan(TaskList& list, bool workers_submit = false) {
+  Plan plan = plan_of_four(workers_submit);
   list = lower(make_blueprint(lenet5(), plan, options().numbers, true), Job::train);
   std::vector<RanAt> tasks;
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
@@ -95,14 +99,17 @@ Plan fixed_plan(TaskList& list) {
 }
 
 TEST(StaticPlacement, EveryWorkerRunsItsListInOrderStepAfterStep) {
-  TaskList list;
-  const Plan plan = fixed_plan(list);
-  const trace::Record record = recorded(plan, 6);
-  for (std::int64_t step = 1; step <= 6; ++step) {
-    const auto ran = order_in(record, step, list);
-    for (std::size_t w = 0; w < 2; ++w)
-      EXPECT_EQ(without_loads(ran[w], list), without_loads(plan.order[w], list))
-          << "worker " << w << " in step " << step;
+  for (const bool workers_submit : {false, true}) {
+    TaskList list;
+    const Plan plan = fixed_plan(list, workers_submit);
+    ASSERT_EQ(list.submits_itself(), workers_submit);
+    const trace::Record record = recorded(plan, 6);
+    for (std::int64_t step = 1; step <= 6; ++step) {
+      const auto ran = order_in(record, step, list);
+      for (std::size_t w = 0; w < 2; ++w)
+        EXPECT_EQ(in_turn(ran[w], list), in_turn(plan.order[w], list))
+            << "worker " << w << " in step " << step;
+    }
   }
 }
 
@@ -116,15 +123,17 @@ TEST(StaticPlacement, ARecordedStepCanBeRepeated) {
   const trace::Record second = recorded(again, 4);
   const auto ran = order_in(second, 2, list);
   for (std::size_t w = 0; w < 2; ++w)
-    EXPECT_EQ(without_loads(ran[w], list), without_loads(again.order[w], list));
+    EXPECT_EQ(in_turn(ran[w], list), in_turn(again.order[w], list));
 }
 
 TEST(StaticPlacement, ComputesWhatAnyPlacementComputes) {
   TaskList list;
   std::vector<float> fixed, free;
-  recorded(fixed_plan(list), 3, &fixed);
   recorded(plan_of_four(), 3, &free);
-  EXPECT_EQ(fixed, free);
+  for (const bool workers_submit : {false, true}) {
+    recorded(fixed_plan(list, workers_submit), 3, &fixed);
+    EXPECT_EQ(fixed, free);
+  }
 }
 
 TEST(StaticPlacement, AnOrderThatWouldHangIsRefused) {

@@ -110,6 +110,8 @@ TEST(Plan, WorkersSubmitWhereTheyTakeAllCpus) {
   EXPECT_TRUE(make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4, .team = 2}).workers_submit);
   EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 3, .cpus = 4}).workers_submit);
   EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 4}).workers_submit);
+  EXPECT_FALSE(
+      to_json(make_plan(graph, recipe_of(64), {.workers = 4}), graph).contains("workers_submit"));
   const Plan plan = make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4});
   EXPECT_TRUE(plan_from_json(to_json(plan, graph), graph).workers_submit);
 }

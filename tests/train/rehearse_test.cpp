@@ -54,11 +54,18 @@ TEST(Rehearse, EveryFinalistIsTriedAndTheFastestTaken) {
   EXPECT_THAT(rehearse(job, Seconds(2)), IsEmpty());
 }
 
-TEST(Rehearse, WithoutTimeOrWithoutChoiceNothingIsTried) {
+TEST(Rehearse, WithoutTimeNothingIsTried) {
+  EXPECT_THAT(rehearse(job_with_a_choice(), Seconds(0.01)), IsEmpty());
+}
+
+TEST(Rehearse, WithoutAChoiceTheOnePlanIsTriedSoThatItsTimeIsKnown) {
   TrainJob job = job_with_a_choice();
-  EXPECT_THAT(rehearse(job, Seconds(0.01)), IsEmpty());
   job.choice->candidates.pop_back();
-  EXPECT_THAT(rehearse(job, Seconds(2)), IsEmpty());
+  Profile profile;
+  profile.learn(rehearse(job, Seconds(2)));
+  recall(*job.choice, job.graph, job.recipe, profile);
+  EXPECT_GT(job.choice->best().rehearsed, 0);
+  EXPECT_EQ(job.choice->best().expected_seconds(), job.choice->best().rehearsed);
 }
 
 }  // namespace
