@@ -17,8 +17,8 @@ struct FixedPlace {
   std::uint32_t turn = 0;  // among the worker's tasks of the step, from 1; 0: once it is ready
 };
 
-// By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train), nor
-// of tasks that submit others.
+// By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train),
+// nor of tasks that submit others.
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
 
 // By task: company_of the worker that the plan gives it, or the mean over those that may run it.
