@@ -177,11 +177,12 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   const std::int64_t first_id = recorder_->first_id(list.tasks.size());
   dependencies_.follow(list, submission.number, first_id, edges_);
   // What a task submits may begin before that one ends: when it was submitted is what counts.
-  const auto submits_it = [&](std::int64_t on) {
-    return on >= first_id && submits(list.tasks[static_cast<std::size_t>(on - first_id)]);
+  // Tasks that submit wait for nothing else, in this list or the one before.
+  const auto submitting = [&](std::int64_t id) {
+    return id >= first_id && submits(list.tasks[static_cast<std::size_t>(id - first_id)]);
   };
   for (const auto& [task, on] : edges_)
-    if (!submits_it(on)) piece_.dependencies.push_back({task, on});
+    if (!submitting(task) && !submitting(on)) piece_.dependencies.push_back({task, on});
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const TaskTimes& times = submission.times[t];
     const auto worker = static_cast<std::size_t>(std::max(times.worker, 0));

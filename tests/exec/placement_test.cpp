@@ -146,6 +146,20 @@ TEST(StaticPlacement, AnOrderThatWouldHangIsRefused) {
             std::string::npos);
 }
 
+// What a task submits may begin before that one ends, so it does not depend on it.
+TEST(SelfSubmission, IsRecordedAsTasksThatNobodyDependsOn) {
+  const trace::Record record = recorded(plan_of_four(true), 4);
+  std::set<std::int64_t> submitting;
+  for (const trace::Task& task : record.tasks)
+    if (record.kind_of(task).phases == "submit") submitting.insert(task.id);
+  const TaskList list =
+      lower(make_blueprint(lenet5(), plan_of_four(true), options().numbers, true), Job::train);
+  EXPECT_EQ(std::ssize(submitting), 4 * std::ranges::count_if(list.tasks, submits));
+  EXPECT_FALSE(record.dependencies.empty());
+  for (const trace::Dependency& each : record.dependencies)
+    EXPECT_FALSE(submitting.contains(each.on));
+}
+
 TEST(HybridPlacement, AChunkStaysWithItsWorker) {
   Plan plan = plan_of_four();
   plan.placement = Placement::hybrid;

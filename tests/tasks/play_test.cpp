@@ -144,7 +144,11 @@ TEST(Play, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
   runtime.submission = 0.001;
   Blueprint pair = workers(2);
   pair.plan.steps_in_flight = 1;
-  EXPECT_NEAR(play(pair, list, MadeUpCosts(runtime), {.crowded = true}).step_seconds, 3.001, 1e-3);
+  const Played played = play(pair, list, MadeUpCosts(runtime), {.crowded = true});
+  EXPECT_NEAR(played.step_seconds, 3.001, 1e-3);
+  // Four of six seconds are work, one is the runtime's.
+  EXPECT_NEAR(played.total.busy, 4.0 / 6, 1e-3);
+  EXPECT_NEAR(played.total.overhead, 1.0 / 6, 1e-3);
 }
 
 TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
