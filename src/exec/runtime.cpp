@@ -1,5 +1,6 @@
 #include "exec/runtime.h"
 
+#include <hwloc.h>
 #include <starpu.h>
 #include <unistd.h>
 #include <xmmintrin.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 #include "base/error.h"
@@ -149,6 +151,20 @@ Runtime::Runtime(const RuntimeOptions& options)
   const StartFlushing flushing;
   const int code = starpu_init(&conf);
   if (code != 0) throw Error(std::string("StarPU did not start: ") + std::strerror(-code));
+  if (!teams_.empty() || !user_wants_no_binding()) leave_to_others(worker_cpus());
+}
+
+std::vector<int> Runtime::worker_cpus() const {
+  std::vector<int> cpus;
+  for (const std::vector<int>& team : teams_) cpus.insert(cpus.end(), team.begin(), team.end());
+  if (!cpus.empty()) return cpus;
+  using Set = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
+  for (unsigned worker = 0; worker < starpu_worker_get_count(); ++worker) {
+    const Set own(starpu_worker_get_hwloc_cpuset(static_cast<int>(worker)), &hwloc_bitmap_free);
+    for (int cpu = hwloc_bitmap_first(own.get()); cpu >= 0; cpu = hwloc_bitmap_next(own.get(), cpu))
+      cpus.push_back(cpu);
+  }
+  return cpus;
 }
 
 void Runtime::settle_worker() const {

@@ -30,6 +30,8 @@ class Runtime {
   int cpu_threads() const { return cpu_threads_; }  // busy ones: of all workers and their teams
 
  private:
+  std::vector<int> worker_cpus() const;  // that they are bound to
+
   int team_, cpu_threads_;
   std::vector<std::vector<int>> teams_;  // CPUs by worker; empty: not bound
 };

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace regatta {
 
 std::vector<std::vector<int>> team_cpus(std::span<const int> cpus, int workers, int team) {
@@ -31,6 +33,21 @@ void stay_on(std::span<const int> cpus) {
   for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &mask);
   // Refused, it costs speed alone.
   (void)sched_setaffinity(0, sizeof mask, &mask);
+}
+
+std::vector<int> others_of(std::span<const int> cpus, std::span<const int> taken) {
+  std::vector<int> others;
+  for (const int cpu : cpus)
+    if (std::ranges::find(taken, cpu) == taken.end()) others.push_back(cpu);
+  return others;
+}
+
+void leave_to_others(std::span<const int> cpus) {
+  const std::vector<int> allowed = allowed_cpus();
+  const std::vector<int> others = others_of(allowed, cpus);
+  if (others.empty() || others.size() == allowed.size()) return;
+  stay_on(others);
+  stay_on(allowed);
 }
 
 }  // namespace regatta

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
 #include "exec/runtime.h"
+#include "exec/teams.h"
 #include "models/models.h"
 #include "parity/formula.h"
 #include "support/executor_run.h"
@@ -135,6 +137,19 @@ TEST(Runtime, AnUnknownSchedulerGetsTheNearestName) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'eager'?"), std::string::npos);
   }
+}
+
+TEST(Runtime, TheThreadThatSubmitsMayRunWhereItMightBefore) {
+  const char* set = std::getenv("STARPU_WORKERS_NOBIND");
+  const std::string kept = set ? set : "";
+  ::unsetenv("STARPU_WORKERS_NOBIND");
+  const std::vector<int> before = allowed_cpus();
+  for (const int team : {1, 2}) {
+    const Runtime runtime({.cpu_workers = 1, .team = team});
+    EXPECT_EQ(allowed_cpus(), before);
+  }
+  EXPECT_EQ(std::getenv("STARPU_WORKERS_NOBIND"), nullptr);
+  if (set) ::setenv("STARPU_WORKERS_NOBIND", kept.c_str(), 1);
 }
 
 TEST(Runtime, VariablesThatStarPuWouldAbortOnAreNamed) {

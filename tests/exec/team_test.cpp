@@ -37,6 +37,19 @@ TEST(TeamCpus, BindAThread) {
   EXPECT_EQ(allowed_cpus(), before);
 }
 
+TEST(TeamCpus, OthersAreThoseNotTaken) {
+  EXPECT_EQ(others_of(Cpus{0, 1, 2, 3}, Cpus{1, 3, 7}), (Cpus{0, 2}));
+  EXPECT_TRUE(others_of(Cpus{0, 1}, Cpus{1, 0}).empty());
+}
+
+TEST(TeamCpus, AThreadThatLeavesSomeToOthersMayReturn) {
+  const Cpus before = allowed_cpus();
+  leave_to_others(Cpus{before.front()});
+  EXPECT_EQ(allowed_cpus(), before);
+  leave_to_others(before);  // there is nowhere to go
+  EXPECT_EQ(allowed_cpus(), before);
+}
+
 PlanOptions teams_of(int team, std::vector<std::int64_t> chunks) {
   PlanOptions options;
   options.workers = 4;
