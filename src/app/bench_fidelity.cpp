@@ -146,7 +146,8 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->type_name("X")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "length of a measurement, six steps at least")
+  app.add_option("--seconds", flags.seconds,
+                 "length of a measurement, when it has settled; four steps at least")
       ->type_name("X")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

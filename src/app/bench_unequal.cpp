@@ -64,7 +64,8 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
   app.add_option("--balance", flags.balance, "at most so many seconds of trying shares out")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "length of a measurement, six steps at least")
+  app.add_option("--seconds", flags.seconds,
+                 "length of a measurement, when it has settled; four steps at least")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each, taking turns")

@@ -11,40 +11,25 @@
 #include "report/statistics.h"
 #include "tasks/meetings.h"
 #include "train/calibrate.h"
-#include "train/loop.h"
+#include "train/settled_steps.h"
 #include "train/weights.h"
 
 namespace regatta::app {
 namespace {
 
-constexpr std::int64_t fewest_steps = 6;
 constexpr std::size_t in_a_row = 4;
+constexpr std::int64_t fewest_steps = 2 * in_a_row;
 // Of a simulation: so many that chance evens out.
 constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 2000;
 
-class Watch : public TrainObserver {
- public:
-  explicit Watch(double seconds) : seconds_(seconds) {}
-  void on_step(const StepRecord& record) override {
-    steps_.push_back(record.duration.count());
-    total_ += record.duration.count();
-  }
-  bool stop() override { return std::ssize(steps_) >= fewest_steps && total_ >= seconds_; }
-  // The median over every few steps in a row: steps may be long and short in turn, because two are
-  // in flight, and what disturbs the machine for a moment hits a few stretches only.
-  double step_s() const {
-    std::vector<double> means;
-    for (std::size_t s = std::min<std::size_t>(steps_.size() / 3, 10);
-         s + in_a_row <= steps_.size(); s += in_a_row)
-      means.push_back(mean_of(std::span(steps_).subspan(s, in_a_row)));
-    return median_of(std::move(means));
-  }
-  double total() const { return total_; }
-
- private:
-  double seconds_, total_ = 0;
-  std::vector<double> steps_;
-};
+// The median over every few steps in a row: steps may be long and short in turn, because two are in
+// flight, and what disturbs the machine for a moment hits a few stretches only.
+double typical_of_few(std::span<const double> steps) {
+  std::vector<double> means;
+  for (std::size_t s = 0; s + in_a_row <= steps.size(); s += in_a_row)
+    means.push_back(mean_of(steps.subspan(s, in_a_row)));
+  return median_of(std::move(means));
+}
 
 }  // namespace
 
@@ -80,17 +65,22 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TaskMedians tasks;
-  if (watch_tasks) executor.watch([&](const ListTimes& done) { tasks.add(done); }, Depth::task);
+  SettledSteps steps(seconds, fewest_steps);
+  if (watch_tasks)
+    executor.watch(
+        [&](const ListTimes& done) {
+          if (steps.settled()) tasks.add(done);
+        },
+        Depth::task);
   TrainGoal goal;
   goal.last_step = INT64_MAX;
-  Watch watch(seconds);
   EnergyMeter energy({.cpus = cpus_of(job.plan)});
-  train(executor, job.recipe, job.data, nullptr, goal, watch);
+  train(executor, job.recipe, job.data, nullptr, goal, steps);
   double joules = 0;
   for (const Energy& each : energy.read()) joules += each.joules;
   Measured found;
-  found.step_s = watch.step_s();
-  found.energy_j = joules / watch.total() * found.step_s;
+  found.step_s = typical_of_few(steps.seconds());
+  found.energy_j = joules / steps.run_seconds() * found.step_s;
   if (watch_tasks) {
     executor.watch_no_more();
     found.tasks = tasks.get();

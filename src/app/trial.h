@@ -28,8 +28,8 @@ struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
   std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
 };
-// A run of about so long, but of a few steps at least; again where CPUs were moved apart. `watch`
-// also looks at every task, which costs a little.
+// A run of about so long after it has settled, but of a few steps at least; again where CPUs were
+// moved apart. `watch` also looks at every task, which costs a little.
 Measured measure(const TrainJob& job, double seconds, bool watch = false);
 
 struct Predicted {

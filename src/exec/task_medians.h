@@ -10,12 +10,9 @@ namespace regatta {
 
 class TaskMedians {
  public:
-  explicit TaskMedians(std::size_t warm_up = 0) : warm_up_(warm_up) {}
-
   void add(const ListTimes& done) {
     if (done.list.job != Job::train) return;
     seconds_.resize(done.times.size());
-    if (++steps_ <= warm_up_) return;
     for (std::size_t t = 0; t < done.times.size(); ++t)
       seconds_[t].push_back(
           std::chrono::duration<double>(done.times[t].end - done.times[t].start).count());
@@ -28,7 +25,6 @@ class TaskMedians {
   }
 
  private:
-  std::size_t warm_up_, steps_ = 0;  // steps that do not count, steps seen
   std::vector<std::vector<double>> seconds_;
 };
 

@@ -304,22 +304,27 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   return total;
 }
 
-double typical_step_seconds(const std::vector<StepRecord>& steps) {
-  const std::size_t first = std::min<std::size_t>(steps.size() / 2, 10);
-  const std::size_t count = steps.size() - first;
-  const std::size_t stretches = std::min<std::size_t>(count, 10);
+double typical_seconds(std::span<const double> steps) {
+  const std::size_t stretches = std::min<std::size_t>(steps.size(), 10);
   if (stretches == 0) return 0;
   std::vector<double> means;
   for (std::size_t i = 0; i < stretches; ++i) {
-    const std::size_t begin = first + count * i / stretches;
-    const std::size_t end = first + count * (i + 1) / stretches;
-    double sum = 0;
-    for (std::size_t s = begin; s < end; ++s) sum += steps[s].duration.count();
-    means.push_back(sum / static_cast<double>(end - begin));
+    const std::size_t begin = steps.size() * i / stretches;
+    const std::size_t end = steps.size() * (i + 1) / stretches;
+    const std::span<const double> stretch = steps.subspan(begin, end - begin);
+    means.push_back(std::accumulate(stretch.begin(), stretch.end(), 0.0) /
+                    static_cast<double>(stretch.size()));
   }
   const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.size() / 2);
   std::ranges::nth_element(means, middle);
   return *middle;
+}
+
+double typical_step_seconds(const std::vector<StepRecord>& steps) {
+  std::vector<double> seconds;
+  for (std::size_t i = std::min<std::size_t>(steps.size() / 2, 10); i < steps.size(); ++i)
+    seconds.push_back(steps[i].duration.count());
+  return typical_seconds(seconds);
 }
 
 double typical_throughput(const std::vector<StepRecord>& steps) {

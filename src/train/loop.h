@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,8 +79,10 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
 
 // Images per second of a typical step after warm-up: the median, with the first steps left out.
 double typical_throughput(const std::vector<StepRecord>& steps);
-// Seconds of a step after warm-up: the median over ten stretches of the mean in each. Steps in
-// flight together may end together, so the median of single steps would be too good.
+// Of steps that took so long: the median over ten stretches of the mean in each. Steps in flight
+// together may end together, so the median of single steps would be too good.
+double typical_seconds(std::span<const double> steps);
+// Likewise, with the first steps left out.
 double typical_step_seconds(const std::vector<StepRecord>& steps);
 
 }  // namespace regatta

@@ -6,7 +6,7 @@
 #include "exec/task_medians.h"
 #include "platform/distance.h"
 #include "tasks/rehearsed.h"
-#include "train/loop.h"
+#include "train/settled_steps.h"
 #include "train/weights.h"
 
 namespace regatta {
@@ -16,30 +16,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fewest_steps = 4, fewest_steps_of_tasks = 6;
 constexpr std::size_t most_finalists = 8;
-constexpr int rounds = 5;
-// By how much one may be behind the best and stay, after each round.
-constexpr double still_in[rounds] = {1.2, 1.1, 1.1, 1.05, 1.05};
+constexpr int rounds = 8;
+// By how much one may be behind the best and stay, after each round but the last. The best of many
+// owes it to luck in part; the last rounds, which few live to see, tell how fast it really is.
+constexpr double still_in[rounds - 1] = {1.2, 1.1, 1.1, 1.05, 1.05, 1.02, 1.02};
 constexpr double turn_seconds = 0.12;
-// Starting and ending a runtime.
-constexpr double between_turns = 0.05;
-
-// Ends a run after so long, but not before a few steps.
-class Watch : public TrainObserver {
- public:
-  Watch(double seconds, std::int64_t fewest) : seconds_(seconds), fewest_(fewest) {}
-  void on_step(const StepRecord& record) override {
-    steps_.push_back(record);
-    if (std::ssize(steps_) > fewest_ / 2) total_ += record.duration.count();
-  }
-  bool stop() override { return std::ssize(steps_) >= fewest_ && total_ >= seconds_; }
-  double step_seconds() const { return typical_step_seconds(steps_); }
-
- private:
-  double seconds_;
-  std::int64_t fewest_;
-  std::vector<StepRecord> steps_;
-  double total_ = 0;
-};
+// Starting and ending a runtime, and until it has settled.
+constexpr double between_turns = 0.05 + SettledSteps::settling_seconds;
 
 struct Actor {
   std::size_t candidate;
@@ -54,13 +37,13 @@ struct Actor {
   }
 };
 
-void run(const TrainJob& job, Executor& executor, Watch& watch) {
+void run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   initialise_weights(executor, job.recipe.seed);
   Recipe still = job.recipe;
   still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
   TrainGoal goal;
   goal.last_step = INT64_MAX;
-  train(executor, still, job.data, nullptr, goal, watch);
+  train(executor, still, job.data, nullptr, goal, steps);
 }
 
 bool has_gpu(const Plan& plan) {
@@ -72,17 +55,21 @@ bool has_gpu(const Plan& plan) {
 
 double try_out(const TrainJob& job, const Plan& plan, double seconds) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  Watch watch(seconds, fewest_steps);
-  run(job, executor, watch);
-  return watch.step_seconds() / static_cast<double>(job.recipe.accumulate);
+  SettledSteps steps(seconds, fewest_steps);
+  run(job, executor, steps);
+  return typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
 }
 
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
-  TaskMedians tasks(1);
+  TaskMedians tasks;
+  SettledSteps steps(seconds, fewest_steps_of_tasks);
   Executor executor(job.graph, plan, job.exec_options(true));
-  executor.watch([&](const ListTimes& done) { tasks.add(done); }, Depth::task);
-  Watch watch(seconds, fewest_steps_of_tasks);
-  run(job, executor, watch);
+  executor.watch(
+      [&](const ListTimes& done) {
+        if (steps.settled()) tasks.add(done);
+      },
+      Depth::task);
+  run(job, executor, steps);
   executor.watch_no_more();
   return tasks.get();
 }
@@ -117,7 +104,8 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
       actor.taken.push_back(while_near([&] { return try_out(job, plan, turn_seconds); }));
       best = std::min(best, actor.seconds());
     }
-    for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
+    if (round + 1 < rounds)
+      for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
   }
   std::vector<Observation> seen;
   for (const Actor& actor : actors)

@@ -7,11 +7,11 @@
 
 namespace regatta {
 
-// Seconds of a step, or of one of the batches that add up to it, after warm-up. Takes about
-// `seconds`, but four steps at least. No executor may be alive.
+// Seconds of a step, or of one of the batches that add up to it, when it has settled: of so many
+// seconds, but two steps at least. No executor may be alive.
 double try_out(const TrainJob& job, const Plan& plan, double seconds);
 
-// Likewise: the median seconds of each task of a step. Takes six steps at least.
+// Likewise: the median seconds of each task of a step. Three steps at least.
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds);
 // How long that takes, if a step takes so long.
 double trial_seconds(double seconds, double step_seconds);

@@ -203,6 +203,7 @@ TEST(TypicalThroughput, IsNotSwayedByAHiccup) {
 
 TEST(TypicalThroughput, IsZeroWhenNothingWasMeasured) {
   EXPECT_EQ(typical_throughput({}), 0);
+  EXPECT_EQ(typical_seconds({}), 0);
   EXPECT_EQ(typical_throughput(steps_of(5, 64, 0)), 0);
 }
 

@@ -1,0 +1,44 @@
+// Steps of a run that is only measured, after it has settled: in its first moments memory is
+// touched for the first time, kernels are made, and the system finds a CPU for every thread.
+#pragma once
+
+#include <vector>
+
+#include "train/loop.h"
+
+namespace regatta {
+
+class SettledSteps : public TrainObserver {
+ public:
+  // Ends the run when settled steps have taken so long, but not before half of `fewest` were taken
+  // to settle and half of them since.
+  SettledSteps(double seconds, std::int64_t fewest) : wanted_(seconds), half_(fewest / 2) {}
+
+  void on_step(const StepRecord& record) override {
+    const double taken = record.duration.count();
+    run_ += taken;
+    if (settled()) {
+      seconds_.push_back(taken);
+      total_ += taken;
+      return;
+    }
+    // The first makes the kernels, which says nothing of the rest.
+    if (before_++ > 0) settling_ += taken;
+  }
+  // What comes now counts.
+  bool settled() const { return before_ >= half_ && settling_ >= settling_seconds; }
+  bool stop() override { return std::ssize(seconds_) >= half_ && total_ >= wanted_; }
+
+  const std::vector<double>& seconds() const { return seconds_; }  // of each
+  double run_seconds() const { return run_; }                      // of all steps, settled or not
+
+  static constexpr double settling_seconds = 0.15;
+
+ private:
+  double wanted_;
+  std::int64_t half_, before_ = 0;
+  double settling_ = 0, total_ = 0, run_ = 0;
+  std::vector<double> seconds_;
+};
+
+}  // namespace regatta
