@@ -476,7 +476,7 @@ const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.o
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
 WorkerLoad Executor::load() const {
   const WorkerTimes::Totals totals = worker_times().totals();
-  return {std::chrono::steady_clock::now(), totals.kernels, totals.runtime,
+  return {std::chrono::steady_clock::now(), totals.kernels, totals.runtime, totals.submitting,
           impl_->counted_workers()};
 }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }

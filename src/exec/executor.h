@@ -75,7 +75,8 @@ struct WorkerLoad {
   // Around kernels, known under `--scheduler regatta`: from a task's being chosen to its start, and
   // from its end to the worker's asking for more.
   std::chrono::nanoseconds runtime{0};
-  int workers = 0;  // 0: nothing is known, because kernels run on GPUs
+  std::chrono::nanoseconds submitting{0};  // of it, in tasks that submit others
+  int workers = 0;                         // 0: nothing is known, because kernels run on GPUs
 };
 
 struct Submission;  // one list on its way

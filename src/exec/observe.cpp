@@ -129,6 +129,10 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
 }
 
 void SpreadMeter::add(const ListTimes& done) {
+  // What the thread that submits robs workers of, where it has no CPU of its own, is counted
+  // elsewhere. What neighbours rob them of is a part of the spread: all who meet wait for it.
+  const bool robbed = done.blueprint.plan.workers_submit && !done.list.submits_itself() &&
+                      done.blueprint.group(GroupId{0}).team == 1;
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const std::vector<Action>& actions = done.list.tasks[t].actions;
     const auto found = std::ranges::find_if(actions, [](const Action& action) {
@@ -138,9 +142,7 @@ void SpreadMeter::add(const ListTimes& done) {
     const Action& first = *found;
     const TaskTimes& times = done.times[t];
     double seconds = seconds_between(times.start, times.end);
-    // What the submitting thread robs it of is counted elsewhere.
-    const bool alone = done.blueprint.group(done.list.tasks[t].group).team == 1;
-    if (alone && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
+    if (robbed && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
     if (seconds <= 0) continue;
     Seen& seen =
         kinds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}];
@@ -151,27 +153,37 @@ void SpreadMeter::add(const ListTimes& done) {
 
 std::vector<Observation> SpreadMeter::observations(const CostNames& names, const Profile& costs,
                                                    int busy) const {
-  // What takes no time does not matter, and what is further out is no spread but an accident.
-  constexpr std::size_t enough = 4 * spread_levels;
-  constexpr double matters = 0.1, furthest = 4;
-  double sum = 0, count = 0;
-  for (const auto& [kind, seen] : kinds_) {
-    count += static_cast<double>(seen.seconds.size());
-    for (const double each : seen.seconds) sum += each;
-  }
-  std::vector<double> factors;
-  for (const auto& [kind, seen] : kinds_) {
+  // What takes no time does not matter. Who was kept from its CPU is late by a few of the system's
+  // slices of time, however short its task; what is further out is an accident, and so are the two
+  // that are furthest of those.
+  constexpr std::size_t enough = 4 * spread_levels, accidents = 2;
+  constexpr double matters = 0.1, furthest = 4, slices = 0.01;
+  const auto typical_of = [&](const Kind& kind, const Seen& seen) {
     double typical = 0;
     for (const Action& action : seen.actions)
       for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind)))
         if (const Fit* fit = costs.find(piece.name->signature))
           typical += fit->at(piece.size, busy).seconds;
-    if (typical < matters * sum / count) continue;
+    return typical;
+  };
+  double sum = 0, count = 0;
+  for (const auto& [kind, seen] : kinds_) {
+    count += static_cast<double>(seen.seconds.size());
+    sum += static_cast<double>(seen.seconds.size()) * typical_of(kind, seen);
+  }
+  std::vector<double> factors;
+  for (const auto& [kind, seen] : kinds_) {
+    const double typical = typical_of(kind, seen);
+    if (typical <= 0 || typical < matters * sum / count) continue;
     for (const double each : seen.seconds)
-      if (each < furthest * typical) factors.push_back(each / typical);
+      if (each < furthest * typical)
+        factors.push_back(each / typical);
+      else if (each < typical + slices)
+        factors.push_back(1 + (each - typical) / std::max(typical, sum / count));
   }
   if (factors.size() < enough) return {};
   std::ranges::sort(factors);
+  for (std::size_t i = 0; i < accidents && factors.back() >= furthest; ++i) factors.pop_back();
   const std::string signature = spread_signature(names.place(GroupId{0}));
   std::vector<Observation> all;
   for (std::size_t level = 0; level < spread_levels; ++level) {

@@ -27,8 +27,9 @@ using TimesSink = std::function<void(const ListTimes&)>;
 // `names` must be of the list's blueprint and pass.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
 
-// Gathers how far the tasks of chunks spread about what the costs of their pieces add up to. Those
-// are where timings crowd; a worker that shares its core with a neighbour's is far from there.
+// Gathers how far the tasks of chunks spread, by the clock, about what the costs of their pieces
+// add up to. Those are where timings crowd; a worker that shares its core with a neighbour's is far
+// from there.
 class SpreadMeter {
  public:
   void add(const ListTimes& done);

@@ -60,6 +60,7 @@ class Cell {
     const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
+    if (!submitting_.empty()) as_if_unwatched(all, time);
     Profile costs;
     costs.learn(all);
     const std::vector<Observation> spread =
@@ -86,16 +87,13 @@ class Cell {
     const RuntimeCosts costs = so_far.runtime();
     const double by_task = static_cast<double>(tasks_) * costs.submission +
                            static_cast<double>(buffers_) * costs.dependency;
-    std::vector<double> lists;
-    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(200);
-    for (int i = 0; i < 12 && (i < 3 || Clock::now() < enough); ++i)
-      lists.push_back(seconds_of_a_list());
-    // Looking at the clock for every task takes its time too: together they take no longer than the
-    // list that nobody looks at.
-    const double part = std::min(1.0, median(lists) / by_task);
+    const Flow flow = flow_of_lists();
+    // Looking at the clock for every task takes its time too: together they take no longer than a
+    // list that nobody looks at. What such a list takes beyond them is the step's.
+    const double submitting = median(flow.submitting), part = std::min(1.0, submitting / by_task);
     for (Observation& each : all) each.seconds *= part;
-    for (const double list : lists)
-      all.push_back({"runtime step", 1, 1, std::max(1e-7, list - part * by_task)});
+    for (const double waiting : flow.waiting)
+      all.push_back({"runtime step", 1, 1, std::max(1e-7, waiting + submitting - part * by_task)});
     return all;
   }
 
@@ -138,17 +136,52 @@ class Cell {
     return all;
   }
 
-  // Of the submitting thread: as long as it really ran.
-  double seconds_of_a_list() {
-    const Seconds begin = thread_time();
-    const Ticket ticket = executor_.submit(Job::train, input(largest_));
-    const Seconds submitted = thread_time();
-    // It is done by then; a thread that slept would be slower afterwards.
-    for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
+  // Of the submitting thread, as long as it really ran: to hand over a list while the one before is
+  // carried out, as in training, and to take note that one is done.
+  struct Flow {
+    std::vector<double> submitting, waiting;
+  };
+  Flow flow_of_lists() {
+    Flow flow;
+    Ticket flying;
+    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(200);
+    for (int i = 0; i < 400 && (i < 20 || Clock::now() < enough); ++i) {
+      const Seconds begin = thread_time();
+      const Ticket next = executor_.submit(Job::train, input(largest_));
+      flow.submitting.push_back(Seconds(thread_time() - begin).count());
+      if (flying) executor_.wait(flying);
+      flying = next;
     }
-    const Seconds finished = thread_time();
-    executor_.wait(ticket);
-    return Seconds((submitted - begin) + (thread_time() - finished)).count();
+    executor_.wait(flying);
+    for (int i = 0; i < 12; ++i) {
+      const Ticket ticket = executor_.submit(Job::train, input(largest_));
+      // It is done by then; a thread that slept would be slower afterwards.
+      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
+      }
+      const Seconds finished = thread_time();
+      executor_.wait(ticket);
+      flow.waiting.push_back(Seconds(thread_time() - finished).count());
+    }
+    return flow;
+  }
+
+  // Looking at every task makes it longer for workers to submit them than it is in training. Of a
+  // large network that does not matter.
+  void as_if_unwatched(std::vector<Observation>& all, Seconds time) {
+    constexpr int fewest = 3;
+    const auto [size, duration] = *duration_.rbegin();
+    const int lists = in_a_row(size);
+    if (fewest * lists * duration > time / 4) return;
+    std::vector<double> unwatched;
+    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
+    for (int i = 0; i < 40 && (i < fewest || Clock::now() < enough); ++i) {
+      const Seconds before = executor_.load().submitting;
+      steps(size, lists);
+      unwatched.push_back(Seconds(executor_.load().submitting - before).count() / lists);
+    }
+    const double part = std::min(1.0, median(unwatched) / median(submitting_));
+    for (Observation& each : all)
+      if (each.signature == submit_signature()) each.seconds *= part;
   }
 
   // Runs the first steps of each size, the ends first, and tells those there was time for. What
@@ -281,12 +314,15 @@ class Cell {
       targets[i] = Target::of(static_cast<std::int32_t>((first + i) % recipe_.classes));
   }
 
+  // Steps that are short are taken many in a row: between rows caches get cold, which the first of
+  // them pays for. On a GPU tasks queue up, and would count the wait of each other.
+  int in_a_row(std::int64_t size) {
+    return gpu_ ? 1 : static_cast<int>(std::clamp(0.01 / duration_[size].count(), 1.0, 12.0));
+  }
+
   std::vector<Observation> observe(std::int64_t size) {
-    // Steps that are short are taken many in a row: between rows caches get cold, which the first
-    // of them pays for.
     const Seconds& last = duration_[size];
-    // On a GPU tasks queue up, and would count the wait of each other.
-    const int count = gpu_ ? 1 : static_cast<int>(std::clamp(0.01 / last.count(), 1.0, 12.0));
+    const int count = in_a_row(size);
     std::vector<std::vector<TaskTimes>> taken;
     std::vector<ChunkSpan> spans;
     const Blueprint* blueprint = nullptr;
@@ -315,8 +351,20 @@ class Cell {
       for (Observation& each : observations_of(done, *names_))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
+    if (warm_.contains(size) && size == duration_.rbegin()->first && list->submits_itself())
+      submitting_.push_back(submitting_of(*list, taken));
     warm_.insert(size);
     return seen;
+  }
+
+  // Of a list, on average.
+  static double submitting_of(const TaskList& list,
+                              const std::vector<std::vector<TaskTimes>>& taken) {
+    Seconds sum{0};
+    for (const std::vector<TaskTimes>& times : taken)
+      for (std::size_t t = 0; t < list.tasks.size(); ++t)
+        if (submits(list.tasks[t])) sum += times[t].end - times[t].start;
+    return sum.count() / static_cast<double>(taken.size());
   }
 
   // Of the sum of all that was observed of a size, as a share.
@@ -340,6 +388,7 @@ class Cell {
   Executor executor_;
   std::optional<CostNames> names_;
   SpreadMeter spread_;
+  std::vector<double> submitting_;            // of each list, by workers
   std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
@@ -352,15 +401,8 @@ bool meets(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
 }
 
-// A network so small that it is all runtime.
-Graph chains() {
-  NetBuilder net("chains", {1, 8, 8});
-  NodeId x = net.conv("conv", net.input(), {.channels = 4, .kernel = 3});
-  x = net.max_pool(net.relu(x), {.kernel = 2});
-  return std::move(net).finish(net.dense("dense", x, 4));
-}
-// One whose chunks meet, with tasks of some tens of microseconds: shorter ones would get into each
-// other's way in the runtime, as those of real networks do not.
+// A network whose chunks meet, with tasks of some tens of microseconds: shorter ones would get into
+// each other's way in the runtime, as those of real networks do not.
 Graph meetings() {
   NetBuilder net("meetings", {1, 16, 16});
   NodeId x = net.input();
@@ -390,7 +432,7 @@ std::vector<Observation> on_small(const Graph& graph, const CalibrationOptions& 
 
 std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   std::vector<Observation> all =
-      on_small(fuse(chains()), options, "op",
+      on_small(fuse(meetings()), options, "op",
                [](Cell& cell, Clock::time_point until) { return cell.measure_submission(until); });
   const std::vector<Observation> starts =
       on_small(fuse(meetings()), options, options.workers > 1 ? "step" : "op",

@@ -83,6 +83,43 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   }
 }
 
+// Whoever meets them waits for tasks that were kept from their CPU, but not for an accident.
+TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  run(2, 0, 0);
+  const nanoseconds length = times[2].end - times[2].start;
+  Profile costs;
+  costs.learn(seen());
+  // Every tenth is `late`, of which its thread had `own` on the CPU; `rarely` comes three times.
+  const auto slowest = [&](nanoseconds late, nanoseconds own, nanoseconds rarely) {
+    SpreadMeter meter;
+    for (int step = 0; step < 160; ++step) {
+      const bool tenth = step % 10 == 0;
+      times[2].cpu = length + (tenth ? own : nanoseconds(0));
+      times[2].end = times[2].start + length + (tenth ? late : nanoseconds(0)) +
+                     (step % 50 == 7 ? rarely : nanoseconds(0));
+      meter.add({blueprint, list, spans, times});
+    }
+    return meter.observations(names, costs, 2).back().seconds;
+  };
+  const nanoseconds none{0};
+  EXPECT_NEAR(slowest(2 * length, 2 * length, none), 3, 1e-3);
+  EXPECT_NEAR(slowest(2 * length, none, none), 3, 1e-3) << "kept by a neighbour";
+  const nanoseconds slice = std::chrono::milliseconds(3);
+  EXPECT_NEAR(slowest(slice, none, none), 1 + 1.0 * slice / length, 1e-2) << "however long";
+  EXPECT_NEAR(slowest(2 * length, none, std::chrono::seconds(5)), 3, 1e-3) << "asleep";
+  blueprint.plan.workers_submit = true;
+  EXPECT_NEAR(slowest(2 * length, none, none), 1, 1e-3) << "kept by the thread that submits";
+}
+
+TEST_F(Observing, WhatHasNoCostHasNoSpread) {
+  run(2, 0, 0);
+  SpreadMeter meter;
+  for (int step = 0; step < 160; ++step)
+    meter.add({blueprint, list, share_out(blueprint.chunks, 64), times});
+  EXPECT_TRUE(meter.observations(names, Profile(), 2).empty());
+}
+
 // Tasks 2 and 3 of the list are the forward and backward of the two chunks.
 TEST_F(Observing, TasksSideBySideAreInCompanyAndOthersAlone) {
   run(2, 0, 0);

@@ -65,5 +65,29 @@ TEST(Scheduler, CountsWhatWorkersDo) {
             2 * (after.when - before.when));
 }
 
+TEST(Scheduler, CountsWhatWorkersTakeToSubmit) {
+  const Graph graph = build_model("tiny");
+  for (const bool workers_submit : {false, true}) {
+    Plan plan = plan_for(graph, 32,
+                         {.workers = 2, .chunks = std::vector<std::int64_t>{8}, .segments = "op"});
+    plan.workers_submit = workers_submit;
+    Executor executor(graph, plan,
+                      {.numbers = {.samples = Dtype::u8},
+                       .normalisation = {1.0f, {0.0f}, {1.0f}},
+                       .training = true});
+    StepInput input;
+    input.samples = 32;
+    input.load = [](std::int64_t, std::int64_t count, std::byte* samples, Target* targets) {
+      std::fill_n(samples, count * 28 * 28, std::byte{0});
+      std::fill_n(targets, count, Target::of(0));
+    };
+    executor.wait(executor.submit(Job::prepare, {}));
+    executor.wait(executor.submit(Job::train, input));
+    const WorkerLoad load = executor.load();
+    EXPECT_EQ(load.submitting.count() > 0, workers_submit);
+    EXPECT_LT(load.submitting, load.runtime);
+  }
+}
+
 }  // namespace
 }  // namespace regatta
