@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <iostream>
 
@@ -27,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
-// And what differs so much from the automatic choice is surely slower, or faster.
+// And what is so much slower than the automatic choice surely is; what seems faster is looked at
+// again.
 constexpr double contends = 0.12;
 
 double measure(const TrainJob& job, const Plan& plan, double seconds) {
@@ -93,7 +93,7 @@ class Bench {
     options.model = cell.model;
     options.input = Shape::parse(cell.input);
     // More batches than a measurement sees, so that no epoch ends in one.
-    const std::int64_t images = cell.batch * 20'000;
+    const std::int64_t images = std::max<std::int64_t>(cell.batch * 20'000, 1'000'000);
     options.data = "synth:" + cell.input + "/10@" + std::to_string(images);
     options.test = "none";
     options.batch = cell.batch;
@@ -157,7 +157,7 @@ class Bench {
   }
 
   // All take turns; after the first round those far behind rest. The least of many differs from
-  // what it is compared with by chance alone, so those about as fast as the automatic choice go on
+  // what it is compared with by chance alone, so the automatic choice and those about as fast go on
   // for as many rounds again. Plans that are the same are measured together.
   void rounds(GranularityCell& cell, const TrainJob& job, const Plan& alone,
               const std::vector<Plan>& plans) const {
@@ -194,11 +194,11 @@ class Bench {
     std::erase_if(all, [&](const Measured& each) {
       return each.runs.front() != &cell.automatic &&
              (each.runs.front()->dropped ||
-              std::abs(each.runs.front()->step_seconds() / mine - 1) > contends);
+              each.runs.front()->step_seconds() > (1 + contends) * mine);
     });
-    if (all.size() > 1)
-      for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed + 1))
-        take(all[turn.cell]);
+    // Alone, it is still compared with what was predicted.
+    for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed + 1))
+      take(all[turn.cell]);
   }
 
   static std::string text_of(const Plan& plan, const TrainJob& job) {
@@ -234,7 +234,8 @@ void declare_granularity(CLI::App& app, GranularityFlags& flags) {
       ->type_name("X")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "length of one measurement, four steps at least")
+  app.add_option("--seconds", flags.seconds,
+                 "length of one measurement, when it has settled; two steps at least")
       ->type_name("X")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
