@@ -156,7 +156,7 @@ class Cell {
     for (int i = 0; i < 12; ++i) {
       const Ticket ticket = executor_.submit(Job::train, input(largest_));
       // It is done by then; a thread that slept would be slower afterwards.
-      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
+      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(5);) {
       }
       const Seconds finished = thread_time();
       executor_.wait(ticket);
