@@ -156,7 +156,7 @@ class Cell {
     for (int i = 0; i < 12; ++i) {
       const Ticket ticket = executor_.submit(Job::train, input(largest_));
       // It is done by then; a thread that slept would be slower afterwards.
-      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(5);) {
+      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
       }
       const Seconds finished = thread_time();
       executor_.wait(ticket);
@@ -401,8 +401,15 @@ bool meets(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
 }
 
-// A network whose chunks meet, with tasks of some tens of microseconds: shorter ones would get into
-// each other's way in the runtime, as those of real networks do not.
+// A network so small that it is all runtime.
+Graph chains() {
+  NetBuilder net("chains", {1, 8, 8});
+  NodeId x = net.conv("conv", net.input(), {.channels = 4, .kernel = 3});
+  x = net.max_pool(net.relu(x), {.kernel = 2});
+  return std::move(net).finish(net.dense("dense", x, 4));
+}
+// One whose chunks meet, with tasks of some tens of microseconds: shorter ones would get into each
+// other's way in the runtime, as those of real networks do not.
 Graph meetings() {
   NetBuilder net("meetings", {1, 16, 16});
   NodeId x = net.input();
@@ -432,7 +439,7 @@ std::vector<Observation> on_small(const Graph& graph, const CalibrationOptions& 
 
 std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   std::vector<Observation> all =
-      on_small(fuse(meetings()), options, "op",
+      on_small(fuse(chains()), options, "op",
                [](Cell& cell, Clock::time_point until) { return cell.measure_submission(until); });
   const std::vector<Observation> starts =
       on_small(fuse(meetings()), options, options.workers > 1 ? "step" : "op",
