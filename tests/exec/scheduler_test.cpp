@@ -41,19 +41,26 @@ TEST(Scheduler, RunsTheTasksThatStarPuMakesByItself) {
   EXPECT_NEAR(run.losses.front(), reference_run(graph, exact).loss, 1e-5);
 }
 
-TEST(Scheduler, CountsWhatWorkersDo) {
-  const Graph graph = fuse(build_model("lenet5"));
-  const PlanOptions options{.workers = 2, .chunks = std::vector<std::int64_t>{2}};
-  Executor executor(graph, plan_for(graph, 32, options),
-                    {.numbers = {.samples = Dtype::u8},
-                     .normalisation = {1.0f, {0.0f}, {1.0f}},
-                     .training = true});
+ExecOptions of_bytes() {
+  return {
+      .numbers = {.samples = Dtype::u8}, .normalisation = {1.0f, {0.0f}, {1.0f}}, .training = true};
+}
+
+StepInput black_images() {
   StepInput input;
   input.samples = 32;
   input.load = [](std::int64_t, std::int64_t count, std::byte* samples, Target* targets) {
     std::fill_n(samples, count * 28 * 28, std::byte{0});
     std::fill_n(targets, count, Target::of(0));
   };
+  return input;
+}
+
+TEST(Scheduler, CountsWhatWorkersDo) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const PlanOptions options{.workers = 2, .chunks = std::vector<std::int64_t>{2}};
+  Executor executor(graph, plan_for(graph, 32, options), of_bytes());
+  const StepInput input = black_images();
   executor.wait(executor.submit(Job::prepare, {}));
   const WorkerLoad before = executor.load();
   for (int i = 0; i < 20; ++i) executor.wait(executor.submit(Job::train, input));
@@ -71,16 +78,8 @@ TEST(Scheduler, CountsWhatWorkersTakeToSubmit) {
     Plan plan = plan_for(graph, 32,
                          {.workers = 2, .chunks = std::vector<std::int64_t>{8}, .segments = "op"});
     plan.workers_submit = workers_submit;
-    Executor executor(graph, plan,
-                      {.numbers = {.samples = Dtype::u8},
-                       .normalisation = {1.0f, {0.0f}, {1.0f}},
-                       .training = true});
-    StepInput input;
-    input.samples = 32;
-    input.load = [](std::int64_t, std::int64_t count, std::byte* samples, Target* targets) {
-      std::fill_n(samples, count * 28 * 28, std::byte{0});
-      std::fill_n(targets, count, Target::of(0));
-    };
+    Executor executor(graph, plan, of_bytes());
+    const StepInput input = black_images();
     executor.wait(executor.submit(Job::prepare, {}));
     executor.wait(executor.submit(Job::train, input));
     const WorkerLoad load = executor.load();
