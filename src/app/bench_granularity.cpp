@@ -49,9 +49,11 @@ class Bench {
   std::vector<GranularityCell> run(
       const std::function<void(const std::vector<GranularityCell>&)>& save) {
     std::vector<GranularityCell> cells;
+    const std::vector<std::int64_t> sizes = positive("--sizes", flags_.sizes);
+    const std::vector<std::int64_t> batches = positive("--batch", flags_.batches);
     for (const std::string& model : listed_models("--model", flags_.models))
-      for (const std::int64_t size : parse_sizes("--sizes", flags_.sizes))
-        for (const std::int64_t batch : parse_sizes("--batch", flags_.batches)) {
+      for (const std::int64_t size : sizes)
+        for (const std::int64_t batch : batches) {
           GranularityCell cell;
           cell.model = model;
           const std::string side = std::to_string(size);
@@ -74,6 +76,12 @@ class Bench {
   }
 
  private:
+  // Before anything is measured, however far back in the list.
+  static std::vector<std::int64_t> positive(const std::string& flag, const std::string& text) {
+    std::vector<std::int64_t> numbers = parse_sizes(flag, text);
+    if (std::ranges::min(numbers) < 1) throw InputError(flag + " " + text + ": use 1 or more");
+    return numbers;
+  }
   double minutes() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count() / 60;
   }

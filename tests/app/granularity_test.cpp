@@ -89,6 +89,15 @@ TEST_F(GranularityCommands, TheBenchmarkSetsAutomaticAgainstFixed) {
   EXPECT_EQ(cell.at("automatic").at("rounds_s").size(), 2u);  // and once more
 }
 
+TEST_F(GranularityCommands, TheBenchmarkRefusesASizeBeforeItMeasuresOthers) {
+  for (const auto& [flag, list] : {std::pair{"--sizes", "28,0"}, std::pair{"--batch", "4,0"}}) {
+    const ProgramRun run = run_regatta({"bench", "granularity", flag, list});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr(std::string(flag) + " " + list));
+    EXPECT_EQ(run.out, "");
+  }
+}
+
 TEST_F(GranularityCommands, TheBenchmarkSaysWhichCellsItLeftOut) {
   const ProgramRun run = run_regatta({"bench", "granularity", "--model", "tiny", "--sizes", "28",
                                       "--batch", "4", "--workers", "1", "--budget", "0"});
