@@ -73,6 +73,7 @@ class Bench {
         const Predicted predicted = predict(cell.job);
         cell.result.simulated = predicted.step_s;
         cell.result.simulated_j = predicted.energy_j;
+        if (flags_.why) explain(cell, predicted);
       }
     }
     for (Cell& cell : cells) {
@@ -97,6 +98,16 @@ class Bench {
       cell.result.measured.push_back(measured.step_s);
       cell.result.measured_j.push_back(measured.energy_j);
     }
+  }
+
+  // One more turn that looks at every task.
+  void explain(Cell& cell, const Predicted& predicted) const {
+    const Measured measured = measure(cell.job, flags_.seconds, true);
+    cell.result.kernels = {measured.kernels_s, predicted.kernels_s};
+    for (const auto& [phase, seconds] : by_phase(cell.job, measured.tasks))
+      cell.result.phases[phase].measured = seconds;
+    for (const auto& [phase, seconds] : by_phase(cell.job, predicted.tasks))
+      cell.result.phases[phase].simulated = seconds;
   }
 
   static void place_all(std::vector<Cell>& cells, const std::shared_ptr<const Profile>& profile) {
@@ -163,6 +174,7 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->type_name("N")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
+  app.add_flag("--why", flags.why, "also tell where simulated and measured seconds differ");
   app.add_option("--csv", flags.csv_file, "write all measurements to FILE")->type_name("FILE");
   add_json_flag(app, flags.json_file);
 }
@@ -196,7 +208,7 @@ void declare_fidelity(CLI::App& app, FidelityFlags& flags) {
 int run_fidelity(const FidelityFlags& flags) {
   require_files(flags);
   const std::vector<FidelityCell> cells = Bench(flags).run(granularities);
-  std::cout << fidelity_table(cells);
+  std::cout << fidelity_table(cells) << fidelity_reasons(cells);
   write_results(flags, cells);
   return 0;
 }

@@ -18,6 +18,7 @@ struct FidelityFlags {
   std::size_t rounds = 5;
   double budget = 60;  // minutes
   std::uint64_t seed = 1;
+  bool why = false;
   std::optional<std::string> json_file, csv_file;
 };
 

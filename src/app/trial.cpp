@@ -10,6 +10,7 @@
 #include "platform/energy.h"
 #include "report/statistics.h"
 #include "tasks/meetings.h"
+#include "tasks/task_label.h"
 #include "train/calibrate.h"
 #include "train/settled_steps.h"
 #include "train/weights.h"
@@ -61,11 +62,35 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
 
 namespace {
 
+// Also tells what part of the time workers were in kernels.
+class MeasuredSteps : public SettledSteps {
+ public:
+  MeasuredSteps(const Executor& executor, double seconds)
+      : SettledSteps(seconds, fewest_steps), executor_(executor) {}
+
+  void on_step(const StepRecord& record) override {
+    const bool before = settled();
+    SettledSteps::on_step(record);
+    if (before)
+      last_ = executor_.load();
+    else if (settled())
+      first_ = executor_.load();
+  }
+  double kernel_share() const {
+    const double span = Seconds(last_.when - first_.when).count() * last_.workers;
+    return span > 0 ? Seconds(last_.kernels - first_.kernels).count() / span : 0;
+  }
+
+ private:
+  const Executor& executor_;
+  WorkerLoad first_, last_;
+};
+
 Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TaskMedians tasks;
-  SettledSteps steps(seconds, fewest_steps);
+  MeasuredSteps steps(executor, seconds);
   if (watch_tasks)
     executor.watch(
         [&](const ListTimes& done) {
@@ -81,6 +106,7 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   Measured found;
   found.step_s = typical_of_few(steps.seconds());
   found.energy_j = joules / steps.run_seconds() * found.step_s;
+  found.kernels_s = steps.kernel_share() * found.step_s;
   if (watch_tasks) {
     executor.watch_no_more();
     found.tasks = tasks.get();
@@ -102,12 +128,29 @@ Predicted predict(const TrainJob& job) {
                                         fewest_simulated, most_simulated);
   const sim::Simulated made = simulate_here(job, steps);
   std::vector<std::vector<double>> seconds(tasks);
-  for (const trace::Task& task : made.record.tasks)
-    seconds[static_cast<std::size_t>(task.kind)].push_back(trace::seconds(task.duration()));
+  double kernels = 0;
+  for (const trace::Task& task : made.record.tasks) {
+    const auto kind = static_cast<std::size_t>(task.kind);
+    seconds[kind].push_back(trace::seconds(task.duration()));
+    if (!submits(forecast.list().tasks[kind])) kernels += seconds[kind].back();
+  }
   std::vector<double> medians;
   for (std::vector<double>& each : seconds) medians.push_back(median_of(std::move(each)));
+  const double apart_s = apart(meetings(forecast.blueprint(), forecast.list(), medians));
+  const auto workers = static_cast<double>(made.record.workers.size());
   return {made.step_s.front(), made.energy_j.front(),
-          apart(meetings(forecast.blueprint(), forecast.list(), medians))};
+          kernels / workers / static_cast<double>(steps), std::move(medians), apart_s};
+}
+
+std::map<std::string, double> by_phase(const TrainJob& job, const std::vector<double>& tasks) {
+  const Forecast forecast(job);
+  std::map<std::string, double> phases;
+  for (std::size_t t = 0; t < std::min(tasks.size(), forecast.list().tasks.size()); ++t) {
+    trace::TaskKind kind;
+    kind.phases = label_of(forecast.list().tasks[t]).phases;
+    phases[trace::main_phase(kind)] += tasks[t];
+  }
+  return phases;
 }
 
 }  // namespace regatta::app

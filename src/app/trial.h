@@ -2,6 +2,7 @@
 // of.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
 
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
+  double kernels_s = 0;             // of it, that a worker is in kernels, on average
   std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
 };
 // A run of about so long after it has settled, but of a few steps at least; again where CPUs were
@@ -34,8 +36,13 @@ Measured measure(const TrainJob& job, double seconds, bool watch = false);
 
 struct Predicted {
   double step_s = 0, energy_j = 0;
+  double kernels_s = 0;       // as above
+  std::vector<double> tasks;  // likewise
   double apart = 0;
 };
 Predicted predict(const TrainJob& job);
+
+// Seconds of all workers in a step, by what tasks mainly do.
+std::map<std::string, double> by_phase(const TrainJob& job, const std::vector<double>& tasks);
 
 }  // namespace regatta::app

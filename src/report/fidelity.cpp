@@ -76,6 +76,28 @@ std::string fidelity_table(const std::vector<FidelityCell>& cells) {
                     summary.tau_within, summary.pairs_within);
 }
 
+std::string fidelity_reasons(const std::vector<FidelityCell>& cells) {
+  constexpr double matters = 0.01;  // of a step's kernels
+  std::string text;
+  for (const FidelityCell& cell : cells) {
+    if (cell.phases.empty()) continue;
+    text += formatted("%-14s %-7d %-12s %-10s %-10s", cell.model.c_str(), cell.workers,
+                      cell.granularity.c_str(), seconds_text(cell.kernels.measured).c_str(),
+                      seconds_text(cell.kernels.simulated).c_str());
+    double all = 0;
+    for (const auto& [phase, seconds] : cell.phases) all += seconds.measured;
+    for (const auto& [phase, seconds] : cell.phases)
+      if (std::max(seconds.measured, seconds.simulated) > matters * all)
+        text += formatted(" %s %.3g of %.3g ms", phase.c_str(), 1e3 * seconds.simulated,
+                          1e3 * seconds.measured);
+    text += '\n';
+  }
+  if (text.empty()) return text;
+  return "model          workers granularity  kernels    simulated  phases, of all workers: "
+         "simulated of measured\n" +
+         text;
+}
+
 std::string placement_table(const std::vector<FidelityCell>& cells) {
   std::string text =
       "granularity  placement  measured   spread  joules     simulated  joules     error\n";
@@ -123,6 +145,13 @@ Json fidelity_json(const std::vector<FidelityCell>& cells) {
       row["simulated_j"] = cell.simulated_j;
       row["measured_j"] = median_of(cell.measured_j);
       row["rounds_s"] = cell.measured;
+      if (!cell.phases.empty()) {
+        row["measured_kernels_s"] = cell.kernels.measured;
+        row["simulated_kernels_s"] = cell.kernels.simulated;
+        for (const auto& [phase, seconds] : cell.phases)
+          row["phases"][phase] = {{"measured_s", seconds.measured},
+                                  {"simulated_s", seconds.simulated}};
+      }
     } else {
       row["not_run"] = cell.not_run;
     }

@@ -1,6 +1,7 @@
 // How well simulated step times meet measured ones, over many settings.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ struct FidelityCell {
   std::vector<double> measured;         // seconds of a typical step, one for each round
   std::vector<double> measured_j = {};  // likewise, joules
   double simulated = 0, simulated_j = 0;
+
+  // If someone looked: what of a step a worker is in kernels, and what all workers together take
+  // for tasks of each phase, as they typically are.
+  struct Pair {
+    double measured = 0, simulated = 0;
+  };
+  Pair kernels = {};
+  std::map<std::string, Pair> phases = {};
 
   double step_s() const;  // the median of the rounds
   double error() const;   // |simulated - measured| / measured
@@ -34,6 +43,8 @@ struct FidelitySummary {
 
 FidelitySummary summarise(const std::vector<FidelityCell>& cells);
 std::string fidelity_table(const std::vector<FidelityCell>& cells);
+// A line for each cell whose tasks were looked at; empty if there is none.
+std::string fidelity_reasons(const std::vector<FidelityCell>& cells);
 // With joules and the spread between rounds, for cells that differ in their placement.
 std::string placement_table(const std::vector<FidelityCell>& cells);
 std::string fidelity_csv(const std::vector<FidelityCell>& cells);  // a line for each measurement

@@ -9,6 +9,7 @@ namespace regatta {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 FidelityCell cell(const std::string& model, double measured, double simulated) {
   FidelityCell made;
@@ -53,6 +54,20 @@ TEST(Fidelity, TheCsvHasALineForEachMeasurement) {
   two.measured.push_back(1.2);
   const std::string text = fidelity_csv({two});
   EXPECT_EQ(std::ranges::count(text, '\n'), 3);
+}
+
+TEST(Fidelity, CellsThatWereLookedAtTellTheirPhases) {
+  FidelityCell seen = cell("seen", 1, 1.1);
+  EXPECT_EQ(fidelity_reasons({seen}), "");
+  seen.kernels = {0.9, 0.8};
+  seen.phases = {{"forward", {0.6, 0.5}}, {"reduce", {0.001, 0.001}}};
+  const std::string text = fidelity_reasons({cell("other", 1, 1), seen});
+  EXPECT_THAT(text, HasSubstr("forward 500 of 600 ms"));
+  EXPECT_THAT(text, Not(HasSubstr("reduce")));  // next to nothing
+  EXPECT_THAT(text, Not(HasSubstr("other")));
+  const Json json = fidelity_json({seen});
+  EXPECT_EQ(json["cells"][0]["phases"]["reduce"]["measured_s"], 0.001);
+  EXPECT_EQ(json["cells"][0]["simulated_kernels_s"], 0.8);
 }
 
 TEST(Fidelity, SpreadIsBetweenRounds) {
