@@ -62,7 +62,7 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
 
 namespace {
 
-// Also tells what part of the time workers were in kernels.
+// Also tells what workers and the thread that submits did meanwhile.
 class MeasuredSteps : public SettledSteps {
  public:
   MeasuredSteps(const Executor& executor, double seconds)
@@ -79,6 +79,11 @@ class MeasuredSteps : public SettledSteps {
   double kernel_share() const {
     const double span = Seconds(last_.when - first_.when).count() * last_.workers;
     return span > 0 ? Seconds(last_.kernels - first_.kernels).count() / span : 0;
+  }
+  double submission_seconds() const {
+    const Seconds all =
+        last_.handing_over - first_.handing_over + last_.submitting - first_.submitting;
+    return all.count() / static_cast<double>(std::max<std::int64_t>(last_.lists - first_.lists, 1));
   }
 
  private:
@@ -107,6 +112,7 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   found.step_s = typical_of_few(steps.seconds());
   found.energy_j = joules / steps.run_seconds() * found.step_s;
   found.kernels_s = steps.kernel_share() * found.step_s;
+  found.submission_s = steps.submission_seconds();
   if (watch_tasks) {
     executor.watch_no_more();
     found.tasks = tasks.get();
@@ -128,18 +134,21 @@ Predicted predict(const TrainJob& job) {
                                         fewest_simulated, most_simulated);
   const sim::Simulated made = simulate_here(job, steps);
   std::vector<std::vector<double>> seconds(tasks);
-  double kernels = 0;
+  double kernels = 0, submission = 0;
   for (const trace::Task& task : made.record.tasks) {
     const auto kind = static_cast<std::size_t>(task.kind);
     seconds[kind].push_back(trace::seconds(task.duration()));
-    if (!submits(forecast.list().tasks[kind])) kernels += seconds[kind].back();
+    (submits(forecast.list().tasks[kind]) ? submission : kernels) += seconds[kind].back();
   }
   std::vector<double> medians;
   for (std::vector<double>& each : seconds) medians.push_back(median_of(std::move(each)));
   const double apart_s = apart(meetings(forecast.blueprint(), forecast.list(), medians));
   const auto workers = static_cast<double>(made.record.workers.size());
-  return {made.step_s.front(), made.energy_j.front(),
-          kernels / workers / static_cast<double>(steps), std::move(medians), apart_s};
+  submission = submission / static_cast<double>(steps) +
+               submitted_after(forecast.list(), forecast.costs().runtime()).back();
+  return {
+      made.step_s.front(), made.energy_j.front(), kernels / workers / static_cast<double>(steps),
+      submission,          std::move(medians),    apart_s};
 }
 
 std::map<std::string, double> by_phase(const TrainJob& job, const std::vector<double>& tasks) {

@@ -28,6 +28,7 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
   double kernels_s = 0;             // of it, that a worker is in kernels, on average
+  double submission_s = 0;          // of who submits it, the thread or workers
   std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
 };
 // A run of about so long after it has settled, but of a few steps at least; again where CPUs were
@@ -36,8 +37,8 @@ Measured measure(const TrainJob& job, double seconds, bool watch = false);
 
 struct Predicted {
   double step_s = 0, energy_j = 0;
-  double kernels_s = 0;       // as above
-  std::vector<double> tasks;  // likewise
+  double kernels_s = 0, submission_s = 0;  // as above
+  std::vector<double> tasks;               // likewise
   double apart = 0;
 };
 Predicted predict(const TrainJob& job);

@@ -173,6 +173,8 @@ class Executor::Impl {
   Dtype sample_dtype() const { return options_.numbers.samples; }
 
   Blueprint blueprint;
+  std::chrono::nanoseconds handing_over{0};
+  std::int64_t lists = 0;
   const TaskList& list(Job job) { return prepared(job).list; }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
   // A GPU's kernels run while its worker does something else: nothing is counted then.
@@ -476,15 +478,23 @@ const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.o
 std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
 WorkerLoad Executor::load() const {
   const WorkerTimes::Totals totals = worker_times().totals();
-  return {std::chrono::steady_clock::now(), totals.kernels, totals.runtime, totals.submitting,
+  return {std::chrono::steady_clock::now(),
+          totals.kernels,
+          totals.runtime,
+          totals.submitting,
+          impl_->handing_over,
+          impl_->lists,
           impl_->counted_workers()};
 }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
 std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
 
 Ticket Executor::submit(Job job, StepInput input) {
+  const auto begin = std::chrono::steady_clock::now();
   Ticket ticket;
   ticket.submission_ = impl_->submit(job, std::move(input));
+  impl_->handing_over += std::chrono::steady_clock::now() - begin;
+  ++impl_->lists;
   return ticket;
 }
 

@@ -76,7 +76,10 @@ struct WorkerLoad {
   // from its end to the worker's asking for more.
   std::chrono::nanoseconds runtime{0};
   std::chrono::nanoseconds submitting{0};  // of it, in tasks that submit others
-  int workers = 0;                         // 0: nothing is known, because kernels run on GPUs
+  // By the thread that submits, of `lists` lists.
+  std::chrono::nanoseconds handing_over{0};
+  std::int64_t lists = 0;
+  int workers = 0;  // 0: nothing is known, because kernels run on GPUs
 };
 
 struct Submission;  // one list on its way

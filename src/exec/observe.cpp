@@ -92,7 +92,8 @@ int workers_of(const Blueprint& blueprint) {
 
 }  // namespace
 
-std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names) {
+std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
+                                         bool bookkeeping) {
   std::vector<Observation> all;
   const Company company(done.times);
   const int workers = workers_of(done.blueprint);
@@ -111,9 +112,14 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       note(names.whole(task, samples(task.actions.front())), times.start, times.end, {});
       continue;
     }
-    std::vector<CostPiece> pieces;
+    struct Named {
+      CostPiece piece;
+      bool wanted;
+    };
+    std::vector<Named> pieces;
     for (const Action& action : task.actions)
-      for (const CostPiece& piece : names.pieces(action, samples(action))) pieces.push_back(piece);
+      for (const CostPiece& piece : names.pieces(action, samples(action)))
+        pieces.push_back({piece, bookkeeping || of_chunk(action.phase)});
     if (pieces.size() != times.operators.size()) continue;  // it was not timed, or broke off
     // A thread that waits for its team has not been robbed of its time.
     const bool alone = done.blueprint.group(task.group).team == 1;
@@ -121,8 +127,9 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
         Seconds(times.cpu).count() < least_own * seconds_between(times.start, times.end))
       continue;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (!pieces[i].wanted) continue;
       const OperatorTime& timed = times.operators[i];
-      note(pieces[i], timed.start, timed.end, alone ? timed.cpu : Seconds{});
+      note(pieces[i].piece, timed.start, timed.end, alone ? timed.cpu : Seconds{});
     }
   }
   return all;

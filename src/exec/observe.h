@@ -24,8 +24,10 @@ using TimesSink = std::function<void(const ListTimes&)>;
 // One for each operator and action that was timed, with the workers that were busy meanwhile; of a
 // GPU's tasks, which are one piece, for each task. Work that saw other workers come and go is left
 // out: it was neither alone nor in company; so is work that someone else's process interrupted.
-// `names` must be of the list's blueprint and pass.
-std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names);
+// `names` must be of the list's blueprint and pass. `bookkeeping`: also what is the same however
+// many samples the chunks have, as reductions are.
+std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
+                                         bool bookkeeping = true);
 
 // Gathers how far the tasks of chunks spread, by the clock, about what the costs of their pieces
 // add up to. Those are where timings crowd; a worker that shares its core with a neighbour's is far

@@ -81,20 +81,25 @@ std::string fidelity_reasons(const std::vector<FidelityCell>& cells) {
   std::string text;
   for (const FidelityCell& cell : cells) {
     if (cell.phases.empty()) continue;
-    text += formatted("%-14s %-7d %-12s %-10s %-10s", cell.model.c_str(), cell.workers,
-                      cell.granularity.c_str(), seconds_text(cell.kernels.measured).c_str(),
-                      seconds_text(cell.kernels.simulated).c_str());
+    text +=
+        formatted("%-14s %-7d %-12s", cell.model.c_str(), cell.workers, cell.granularity.c_str());
+    const auto add = [&](const std::string& what, const FidelityCell::Pair& pair) {
+      text +=
+          formatted(" %s %.3g of %.3g,", what.c_str(), 1e3 * pair.simulated, 1e3 * pair.measured);
+    };
+    add("step", {cell.step_s(), cell.simulated});
+    add("a worker's kernels", cell.kernels);
+    add("submitting", cell.submission);
+    text += " by phase:";
     double all = 0;
     for (const auto& [phase, seconds] : cell.phases) all += seconds.measured;
     for (const auto& [phase, seconds] : cell.phases)
-      if (std::max(seconds.measured, seconds.simulated) > matters * all)
-        text += formatted(" %s %.3g of %.3g ms", phase.c_str(), 1e3 * seconds.simulated,
-                          1e3 * seconds.measured);
-    text += '\n';
+      if (std::max(seconds.measured, seconds.simulated) > matters * all) add(phase, seconds);
+    text.back() = '\n';
   }
   if (text.empty()) return text;
-  return "model          workers granularity  kernels    simulated  phases, of all workers: "
-         "simulated of measured\n" +
+  return "model          workers granularity  simulated of measured milliseconds; phases of all "
+         "workers together\n" +
          text;
 }
 
@@ -148,6 +153,8 @@ Json fidelity_json(const std::vector<FidelityCell>& cells) {
       if (!cell.phases.empty()) {
         row["measured_kernels_s"] = cell.kernels.measured;
         row["simulated_kernels_s"] = cell.kernels.simulated;
+        row["measured_submission_s"] = cell.submission.measured;
+        row["simulated_submission_s"] = cell.submission.simulated;
         for (const auto& [phase, seconds] : cell.phases)
           row["phases"][phase] = {{"measured_s", seconds.measured},
                                   {"simulated_s", seconds.simulated}};

@@ -18,12 +18,12 @@ struct FidelityCell {
   std::vector<double> measured_j = {};  // likewise, joules
   double simulated = 0, simulated_j = 0;
 
-  // If someone looked: what of a step a worker is in kernels, and what all workers together take
-  // for tasks of each phase, as they typically are.
+  // If someone looked: what of a step a worker is in kernels, what it takes to submit it, and what
+  // all workers together take for tasks of each phase, as they typically are.
   struct Pair {
     double measured = 0, simulated = 0;
   };
-  Pair kernels = {};
+  Pair kernels = {}, submission = {};
   std::map<std::string, Pair> phases = {};
 
   double step_s() const;  // the median of the rounds

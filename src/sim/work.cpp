@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sim/split_updates.h"
 #include "tasks/dependencies.h"
@@ -35,18 +36,21 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
     levels_[g] = costs.spread(GroupId{g});
   ranks_ = staged() ? fill_drain_ranks(list)
                     : ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
-  // The stages of a pipeline submit side by side.
-  std::vector<double> submitted(staged() ? pools_.size() : 1, 0);
-  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    double& mine = submitted[staged() ? static_cast<std::size_t>(pool_of_[t]) : 0];
-    // What is submitted by other tasks waits for them, not for the thread.
-    if (submission_.empty() || !list.submits_itself())
-      mine += runtime_.submission +
-              runtime_.dependency * static_cast<double>(list.tasks[t].accesses.size());
-    submission_.push_back(mine);
-  }
-  submission_seconds_ = std::ranges::max(submitted);
+  submission_ = regatta::submitted_after(list, runtime_);
+  if (staged()) submit_side_by_side();
+  submission_seconds_ = std::ranges::max(submission_);
   connect();
+}
+
+// Each stage of a pipeline its own tasks.
+void Work::submit_side_by_side() {
+  std::vector<double> submitted(pools_.size(), 0);
+  double before = 0;
+  for (std::size_t t = 0; t < submission_.size(); ++t) {
+    double& mine = submitted[static_cast<std::size_t>(pool_of_[t])];
+    mine += submission_[t] - std::exchange(before, submission_[t]);
+    submission_[t] = mine;
+  }
 }
 
 void Work::make_pools() {

@@ -79,6 +79,7 @@ class Work {
   };
   bool staged() const { return !blueprint_.plan.stages.empty(); }
   void make_pools();
+  void submit_side_by_side();
   int pool_for(const Task& task) const;
   void make_lines(const TaskCosts& costs);
   void connect();

@@ -69,6 +69,19 @@ ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {
 
 Estimate ProfileCosts::of(const Task& task, int busy) const { return answer(task, busy).cost; }
 
+std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& runtime) {
+  std::vector<double> after;
+  double seconds = 0;
+  for (const Task& task : list.tasks) {
+    // What is submitted by other tasks waits for them, not for the thread.
+    if (after.empty() || !list.submits_itself())
+      seconds +=
+          runtime.submission + runtime.dependency * static_cast<double>(task.accesses.size());
+    after.push_back(seconds);
+  }
+  return after;
+}
+
 std::vector<double> ProfileCosts::spread(GroupId group) const {
   const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
   std::vector<double> levels;

@@ -27,6 +27,9 @@ class TaskCosts {
   virtual double measured_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
 };
 
+// By task: seconds from the begin of a list's submission to its own.
+std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& runtime);
+
 // A task costs what its instructions cost, by the profile; what the profile lacks is guessed from
 // FLOPs and bytes, with a wide interval. Not for several threads at once: it remembers its answers.
 class ProfileCosts : public TaskCosts {

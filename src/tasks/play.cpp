@@ -111,13 +111,8 @@ class Game {
       if (!spreads_.back().none())
         steps_ = std::clamp(tasks_to_see / count_, steps_, std::max(steps_, most_steps));
     }
-    for (const Task& task : list.tasks) {
-      // What is submitted by others waits for them, not for the thread.
-      if (submission_.empty() || !list.submits_itself())
-        submission_seconds_ +=
-            runtime_.submission + runtime_.dependency * static_cast<double>(task.accesses.size());
-      submission_.push_back(submission_seconds_);
-    }
+    submission_ = submitted_after(list, runtime_);
+    submission_seconds_ = submission_.back();
     homes_.assign(blueprint.chunks.size(), -1);
     connect();
   }

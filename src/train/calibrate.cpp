@@ -347,8 +347,9 @@ class Cell {
     for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
       // Small ones are all caches, and the first of a size meet cold ones.
-      if (warm_.contains(size) && 2 * size >= duration_.rbegin()->first) spread_.add(done);
-      for (Observation& each : observations_of(done, *names_))
+      const bool large = 2 * size >= duration_.rbegin()->first;
+      if (warm_.contains(size) && large) spread_.add(done);
+      for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
     if (warm_.contains(size) && size == duration_.rbegin()->first && list->submits_itself())
