@@ -71,10 +71,12 @@ class MeasuredSteps : public SettledSteps {
   void on_step(const StepRecord& record) override {
     const bool before = settled();
     SettledSteps::on_step(record);
-    if (before)
-      last_ = executor_.load();
-    else if (settled())
-      first_ = executor_.load();
+    if (settled() && !before) first_ = executor_.load();
+  }
+  bool stop() override {
+    const bool enough = SettledSteps::stop();
+    if (enough) last_ = executor_.load();
+    return enough;
   }
   double kernel_share() const {
     const double span = Seconds(last_.when - first_.when).count() * last_.workers;

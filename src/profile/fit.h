@@ -31,6 +31,7 @@ class Fit {
 
   bool empty() const { return curves_.empty(); }
   Estimate at(double size, double busy) const;
+  int busiest() const { return curves_.back().busy; }  // that was measured
   // Whether `size` lies so near to what was measured that at() is more than a guess.
   bool reaches(double size) const;
   // A typical point predicted from the others, as a share of what it is; where there are too few,

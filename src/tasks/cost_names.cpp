@@ -21,7 +21,18 @@ CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass p
       pass_(pass),
       load_(load_signature(data, blueprint.graph.node(blueprint.graph.input()).shape,
                            blueprint.sample_dtype)),
-      instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {}
+      shared_(blueprint.graph.nodes().size()),
+      instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
+  for (const Node& node : blueprint.graph.nodes())
+    for (const NodeId input : node.inputs)
+      if (blueprint.segment_of[node.id.value] != blueprint.segment_of[input.value])
+        shared_[input.value] = true;
+}
+
+bool CostNames::shares(const Node& node) const {
+  return shared_[node.id.value] ||
+         std::ranges::any_of(node.inputs, [&](NodeId input) { return shared_[input.value]; });
+}
 
 WorkPlace CostNames::place(GroupId group) const {
   const DeviceGroup& where = blueprint_.group(group);
@@ -49,6 +60,10 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
       .signature = signature_of(graph, blueprint_.flow, step, pass_, place(group), layouts),
       .flops = back ? cost.backward_flops : cost.forward_flops,
       .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
+  if (shares(node)) {
+    name->inside = name->signature;
+    name->signature += " | shared";
+  }
   return &*name;
 }
 

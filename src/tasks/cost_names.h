@@ -17,6 +17,9 @@ namespace regatta {
 struct CostName {
   std::string signature;
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
+  // Of an instruction that shares a value with another segment, which lies in colder memory than
+  // what stays inside: its name where that is not so.
+  std::string inside = {};
 };
 
 struct CostPiece {
@@ -47,11 +50,13 @@ class CostNames {
   const CostName* instruction(const Instruction& step, GroupId group) const;
   std::vector<CostPiece> packs(const Action& action) const;
   CostPiece bookkeeping(const Action& action, std::int64_t samples) const;
+  bool shares(const Node& node) const;
   const CostName* kept(std::string signature, double bytes, double flops = 0) const;
 
   const Blueprint& blueprint_;
   Pass pass_;
   std::string load_;
+  std::vector<bool> shared_;                                   // by node: another segment reads it
   mutable std::vector<std::optional<CostName>> instructions_;  // by group, node and work
   mutable std::map<std::string, CostName> bookkeeping_;
 };

@@ -1,5 +1,7 @@
 #include "tasks/costs.h"
 
+#include <algorithm>
+
 namespace regatta {
 namespace {
 
@@ -39,16 +41,34 @@ const ProfileCosts::Answer& ProfileCosts::answer(const Action& action, int busy)
 }
 
 void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
-  const auto [fit, first] = fits_.try_emplace(piece.name);
-  if (first && profile_) fit->second = profile_->find(piece.name->signature);
-  if (!fit->second) {
+  const auto [found, first] = fits_.try_emplace(piece.name);
+  Fits& fits = found->second;
+  if (first && profile_) {
+    fits.own = profile_->find(piece.name->signature);
+    if (!piece.name->inside.empty()) fits.inside = profile_->find(piece.name->inside);
+  }
+  if (!fits.own && !fits.inside) {
     answer.cost += guess(piece);
     return;
   }
-  const Estimate cost = fit->second->at(piece.size, busy);
+  const Estimate cost = measured(fits, piece, busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
-  if (fit->second->reaches(piece.size)) answer.known += cost.seconds;
+  if ((fits.inside ? fits.inside : fits.own)->reaches(piece.size)) answer.known += cost.seconds;
+}
+
+// What is shared between segments is measured at few sizes and with all workers busy: how much
+// longer it takes than inside is taken from there.
+Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int busy) {
+  if (!fits.inside) return fits.own->at(piece.size, busy);
+  Estimate cost = fits.inside->at(piece.size, busy);
+  if (!fits.own) return cost;
+  constexpr double least = 0.8, most = 3;
+  const double there = fits.own->busiest();
+  const double factor = std::clamp(
+      fits.own->at(piece.size, there).seconds / fits.inside->at(piece.size, there).seconds, least,
+      most);
+  return {cost.seconds * factor, cost.low * factor, cost.high * factor};
 }
 
 ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {

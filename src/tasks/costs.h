@@ -64,7 +64,11 @@ class ProfileCosts : public TaskCosts {
   std::shared_ptr<const Profile> profile_;
   RuntimeCosts runtime_;
   mutable std::map<Question, Answer> answers_;
-  mutable std::map<const CostName*, const Fit*> fits_;
+  struct Fits {
+    const Fit *own = nullptr, *inside = nullptr;
+  };
+  static Estimate measured(const Fits& fits, const CostPiece& piece, int busy);
+  mutable std::map<const CostName*, Fits> fits_;
 };
 
 }  // namespace regatta

@@ -60,7 +60,7 @@ class Cell {
     const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
-    if (!submitting_.empty()) as_if_unwatched(all, time);
+    if (!submitted_.empty()) as_in_training(all, time);
     Profile costs;
     costs.learn(all);
     const std::vector<Observation> spread =
@@ -165,23 +165,30 @@ class Cell {
     return flow;
   }
 
-  // Looking at every task makes it longer for workers to submit them than it is in training. Of a
-  // large network that does not matter.
-  void as_if_unwatched(std::vector<Observation>& all, Seconds time) {
-    constexpr int fewest = 3;
+  // Workers submit the next step while others are at work on this one, and get into each other's
+  // way; while every task is looked at, it takes them longer than in training.
+  void as_in_training(std::vector<Observation>& all, Seconds time) {
+    constexpr double fewest = 6, most = 12;
     const auto [size, duration] = *duration_.rbegin();
-    const int lists = in_a_row(size);
-    if (fewest * lists * duration > time / 4) return;
-    std::vector<double> unwatched;
+    const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
+    if (lists * duration > 2.0 * time) return;  // of a network so large it does not matter
+    std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
-    for (int i = 0; i < 40 && (i < fewest || Clock::now() < enough); ++i) {
+    do {
       const Seconds before = executor_.load().submitting;
       steps(size, lists);
-      unwatched.push_back(Seconds(executor_.load().submitting - before).count() / lists);
-    }
-    const double part = std::min(1.0, median(unwatched) / median(submitting_));
-    for (Observation& each : all)
-      if (each.signature == submit_signature()) each.seconds *= part;
+      flowing.push_back(Seconds(executor_.load().submitting - before).count() / lists);
+    } while (Clock::now() < enough);
+    Profile costs;
+    costs.learn(all);
+    const Fit* fit = costs.find(submit_signature());
+    if (!fit) return;
+    double typically = 0;
+    for (const double each : submitted_)
+      typically += fit->at(each, static_cast<int>(std::min(chunks_, workers_))).seconds;
+    const double part = median(flowing) / typically;
+    for (Observation& seen : all)
+      if (seen.signature == submit_signature()) seen.seconds *= part;
   }
 
   // Runs the first steps of each size, the ends first, and tells those there was time for. What
@@ -352,20 +359,17 @@ class Cell {
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
-    if (warm_.contains(size) && size == duration_.rbegin()->first && list->submits_itself())
-      submitting_.push_back(submitting_of(*list, taken));
+    submitted_ = submitted_by_workers(*list);
     warm_.insert(size);
     return seen;
   }
 
-  // Of a list, on average.
-  static double submitting_of(const TaskList& list,
-                              const std::vector<std::vector<TaskTimes>>& taken) {
-    Seconds sum{0};
-    for (const std::vector<TaskTimes>& times : taken)
-      for (std::size_t t = 0; t < list.tasks.size(); ++t)
-        if (submits(list.tasks[t])) sum += times[t].end - times[t].start;
-    return sum.count() / static_cast<double>(taken.size());
+  // What each of a list's tasks that submit others has to do, as the profile counts it.
+  static std::vector<double> submitted_by_workers(const TaskList& list) {
+    std::vector<double> sizes;
+    for (const Task& task : list.tasks)
+      if (submits(task)) sizes.push_back(static_cast<double>(task.actions.front().part));
+    return sizes;
   }
 
   // Of the sum of all that was observed of a size, as a share.
@@ -389,7 +393,7 @@ class Cell {
   Executor executor_;
   std::optional<CostNames> names_;
   SpreadMeter spread_;
-  std::vector<double> submitting_;            // of each list, by workers
+  std::vector<double> submitted_;             // see submitted_by_workers
   std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
@@ -471,9 +475,11 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   const Clock::time_point begin = Clock::now();
   if (options.runtime) take(while_near([&] { return measure_runtime(options); }));
 
+  constexpr std::string_view whole_step = "step";
   struct Kind {
     int workers, team;
     std::int64_t chunks;
+    std::string_view segments = whole_step;
   };
   std::vector<Kind> kinds;
   const auto most_chunks = [&](int workers) {
@@ -486,6 +492,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     if (most_chunks(options.workers) > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers)});
     kinds.push_back({1, 1, 1});
+    // What segments share lies in colder memory.
+    kinds.push_back({options.workers, 1, most_chunks(options.workers), "block"});
     for (const int team : options.teams) {
       const int workers = options.workers / team;
       if (team < 2 || workers < 1) continue;
@@ -506,12 +514,14 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   on_cpu.precision = Precision::fp32;
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
-    if (kind.workers == 1 && kind.chunks > 1 && Clock::now() - begin > 2 * options.budget) continue;
+    const bool beside = (kind.workers == 1 && kind.chunks > 1) || kind.segments != whole_step;
+    if (beside && Clock::now() - begin > 2 * options.budget) continue;
     PlanOptions plan{.workers = kind.workers,
                      .cpus = available_cpus(),
                      .team = kind.team,
                      .layout = options.layout};
     plan.chunks = {kind.chunks};
+    plan.segments = std::string(kind.segments);
     const Seconds time = share();
     take(while_near([&] { return Cell(graph, on_cpu, data, options, plan).measure(time); }));
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "models/models.h"
 #include "support/executor_run.h"
 
@@ -155,6 +158,21 @@ TEST_F(Observing, OfALargeOperatorTheThreadsOwnTimeCounts) {
   for (OperatorTime& each : times[2].operators) each.cpu = microseconds(4);
   ASSERT_EQ(seen().size(), pieces(2));
   for (const Observation& each : seen()) EXPECT_NEAR(each.seconds, 4e-6, 1e-9);
+}
+
+TEST_F(Observing, WhatIsTheSameForAllSamplesCanBeLeftOut) {
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t) run(t, 0, static_cast<int>(t) * 1000);
+  const auto reductions = [](const std::vector<Observation>& all) {
+    return std::ranges::count_if(all, [](const Observation& each) {
+      return each.signature.find("reduce") != std::string::npos ||
+             each.signature.find("update") != std::string::npos;
+    });
+  };
+  EXPECT_GT(reductions(seen()), 0);
+  const auto of_samples = observations_of({blueprint, list, spans, times}, names, false);
+  EXPECT_EQ(reductions(of_samples), 0);
+  EXPECT_GT(of_samples.size(), seen().size() / 2);
 }
 
 TEST_F(Observing, ATaskThatBrokeOffTeachesNothing) {

@@ -68,6 +68,9 @@ TEST(Scheduler, CountsWhatWorkersDo) {
   EXPECT_EQ(after.workers, 2);
   EXPECT_GT(after.kernels, before.kernels);
   EXPECT_GT(after.runtime, before.runtime);
+  EXPECT_EQ(after.lists - before.lists, 20);
+  EXPECT_GT(after.handing_over, before.handing_over);
+  EXPECT_LT(after.handing_over - before.handing_over, after.when - before.when);
   EXPECT_LE(after.kernels + after.runtime - before.kernels - before.runtime,
             2 * (after.when - before.when));
 }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "models/models.h"
 #include "support/executor_run.h"
@@ -91,6 +93,84 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
       graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .segments = "op"});
   const ProfileCosts costs(other, profile, data);
   EXPECT_GT(costs.known_share(lower(other, Job::train), 1), 0.8);
+}
+
+// Pieces of a step that share a value with another segment, and those that do not.
+std::pair<int, int> shared_pieces(const Blueprint& blueprint) {
+  const CostNames names(blueprint, data, Pass::train);
+  std::pair<int, int> found;
+  for (const Task& task : lower(blueprint, Job::train).tasks)
+    for (const Action& action : task.actions)
+      for (const CostPiece& piece : names.pieces(action, 8)) {
+        const bool shared = !piece.name->inside.empty();
+        EXPECT_EQ(piece.name->signature.ends_with(" | shared"), shared);
+        if (shared) {
+          EXPECT_EQ(piece.name->inside + " | shared", piece.name->signature);
+        }
+        ++(shared ? found.first : found.second);
+      }
+  return found;
+}
+
+TEST(ProfileCosts, WhatSegmentsShareHasANameOfItsOwn) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  const auto [none, all] =
+      shared_pieces(blueprint_of(graph, 16, {.workers = 2, .segments = "step"}));
+  EXPECT_EQ(none, 0);
+  const auto [shared, inside] =
+      shared_pieces(blueprint_of(graph, 16, {.workers = 2, .segments = "block"}));
+  EXPECT_GT(shared, 0);
+  EXPECT_GT(inside, shared) << "most of a block stays inside";
+}
+
+TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Blueprint blueprint = blueprint_of(
+      graph, 8, {.workers = 4, .chunks = std::vector<std::int64_t>{1}, .segments = "op"});
+  const CostNames names(blueprint, data, Pass::train);
+  const TaskList list = lower(blueprint, Job::train);
+  const Task& task = *std::ranges::find_if(list.tasks, [&](const Task& each) {
+    return each.actions.front().phase == Phase::backward && each.actions.size() == 1 &&
+           names.pieces(each.actions.front(), 8).size() == 1;
+  });
+  const CostPiece piece = names.pieces(task.actions.front(), 8).front();
+  ASSERT_FALSE(piece.name->inside.empty());
+  const auto cost = [&](std::vector<Observation> session, int busy) {
+    const auto profile = std::make_shared<Profile>();
+    profile->learn(session);
+    return ProfileCosts(blueprint, profile, data).of(task, busy).seconds;
+  };
+  std::vector<Observation> session;
+  for (int i = 0; i < 4; ++i) {
+    session.push_back({piece.name->inside, 8, 1, 1e-4});
+    session.push_back({piece.name->inside, 8, 4, 2e-4});
+  }
+  EXPECT_NEAR(cost(session, 1), 1e-4, 1e-8) << "where it was never measured, as inside";
+  for (int i = 0; i < 4; ++i) session.push_back({piece.name->signature, 8, 4, 3e-4});
+  EXPECT_NEAR(cost(session, 4), 3e-4, 1e-8);
+  EXPECT_NEAR(cost(session, 1), 1.5e-4, 1e-8);
+  for (int i = 0; i < 4; ++i) session.push_back({piece.name->signature, 8, 4, 1});
+  session.erase(session.begin() + 8, session.begin() + 12);
+  EXPECT_NEAR(cost(session, 4), 6e-4, 1e-8) << "an accident is no cold memory";
+}
+
+TEST(ProfileCosts, ATaskIsSubmittedAfterThoseBeforeIt) {
+  const Graph graph = fuse(build_model("tiny"));
+  const RuntimeCosts runtime{.submission = 3, .dependency = 0.5};
+  for (const bool workers_submit : {false, true}) {
+    Plan plan = plan_for(graph, 32, {.workers = 2, .chunks = std::vector<std::int64_t>{32}});
+    plan.workers_submit = workers_submit;
+    const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+    ASSERT_EQ(list.submits_itself(), workers_submit);
+    const std::vector<double> after = submitted_after(list, runtime);
+    ASSERT_EQ(after.size(), list.tasks.size());
+    double seconds = 0;
+    for (std::size_t t = 0; t < after.size(); ++t) {
+      if (t == 0 || !workers_submit)
+        seconds += 3 + 0.5 * static_cast<double>(list.tasks[t].accesses.size());
+      EXPECT_DOUBLE_EQ(after[t], seconds) << t;
+    }
+  }
 }
 
 TEST(ProfileCosts, WhatWasNeverMeasuredIsGuessedAndNotCalledKnown) {

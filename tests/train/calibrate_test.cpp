@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -37,6 +38,8 @@ TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
     const ProfileCosts costs(blueprint, profile, job.recipe.data);
     EXPECT_GT(costs.known_share(lower(blueprint, Job::train), 1), 0.7) << chunks;
   }
+  const auto shared = [](const auto& entry) { return entry.first.ends_with(" | shared"); };
+  EXPECT_TRUE(std::ranges::any_of(profile->entries(), shared));
   EXPECT_NE(profile->find("runtime task"), nullptr);
   EXPECT_NE(profile->find("runtime step"), nullptr);
   // No machine copies a byte in 100 ns, nor a gigabyte in a millisecond.
