@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -27,6 +28,10 @@ struct WorkPlace {
 std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
                          Pass pass, const WorkPlace& place,
                          const std::vector<Layout>& layouts = {});
+
+// The same where it shares a value with another segment.
+std::string shared_signature(const std::string& inside);
+bool of_shared(std::string_view signature);
 
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples

@@ -62,7 +62,7 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
       .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
   if (shares(node)) {
     name->inside = name->signature;
-    name->signature += " | shared";
+    name->signature = shared_signature(name->inside);
   }
   return &*name;
 }

@@ -53,6 +53,15 @@ class Cell {
     }
   }
 
+  // Of a plan with several segments: what they share, and nothing else.
+  std::vector<Observation> measure_shared(Seconds time) {
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    std::vector<Observation> all = rounds(warm_up(time), until);
+    std::erase_if(all, [](const Observation& each) { return !of_shared(each.signature); });
+    return all;
+  }
+
   // Until all sizes are known well enough or time is up.
   std::vector<Observation> measure(Seconds time) {
     const Clock::time_point until =
@@ -523,7 +532,10 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.chunks = {kind.chunks};
     plan.segments = std::string(kind.segments);
     const Seconds time = share();
-    take(while_near([&] { return Cell(graph, on_cpu, data, options, plan).measure(time); }));
+    take(while_near([&] {
+      Cell cell(graph, on_cpu, data, options, plan);
+      return kind.segments == whole_step ? cell.measure(time) : cell.measure_shared(time);
+    }));
   }
   if (gpu) {
     PlanOptions plan{.workers = options.workers, .layout = options.layout};

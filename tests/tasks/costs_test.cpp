@@ -103,10 +103,8 @@ std::pair<int, int> shared_pieces(const Blueprint& blueprint) {
     for (const Action& action : task.actions)
       for (const CostPiece& piece : names.pieces(action, 8)) {
         const bool shared = !piece.name->inside.empty();
-        EXPECT_EQ(piece.name->signature.ends_with(" | shared"), shared);
-        if (shared) {
-          EXPECT_EQ(piece.name->inside + " | shared", piece.name->signature);
-        }
+        EXPECT_EQ(of_shared(piece.name->signature), shared);
+        EXPECT_FALSE(of_shared(piece.name->inside));
         ++(shared ? found.first : found.second);
       }
   return found;

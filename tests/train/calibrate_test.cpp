@@ -38,7 +38,7 @@ TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
     const ProfileCosts costs(blueprint, profile, job.recipe.data);
     EXPECT_GT(costs.known_share(lower(blueprint, Job::train), 1), 0.7) << chunks;
   }
-  const auto shared = [](const auto& entry) { return entry.first.ends_with(" | shared"); };
+  const auto shared = [](const auto& entry) { return of_shared(entry.first); };
   EXPECT_TRUE(std::ranges::any_of(profile->entries(), shared));
   EXPECT_NE(profile->find("runtime task"), nullptr);
   EXPECT_NE(profile->find("runtime step"), nullptr);
