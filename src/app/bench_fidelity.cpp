@@ -197,7 +197,7 @@ void require_files(const FidelityFlags& flags) {
 }  // namespace
 
 void declare_fidelity(CLI::App& app, FidelityFlags& flags) {
-  app.add_option("--models", flags.models, "names that regatta models lists, after commas")
+  app.add_option("--models,--model", flags.models, "names that regatta models lists, after commas")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "numbers of CPU workers, after commas")

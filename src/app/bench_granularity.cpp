@@ -51,7 +51,7 @@ class Bench {
     std::vector<GranularityCell> cells;
     const std::vector<std::int64_t> sizes = positive("--sizes", flags_.sizes);
     const std::vector<std::int64_t> batches = positive("--batch", flags_.batches);
-    for (const std::string& model : listed_models("--model", flags_.models))
+    for (const std::string& model : listed_models("--models", flags_.models))
       for (const std::int64_t size : sizes)
         for (const std::int64_t batch : batches) {
           GranularityCell cell;
@@ -221,7 +221,7 @@ class Bench {
 }  // namespace
 
 void declare_granularity(CLI::App& app, GranularityFlags& flags) {
-  app.add_option("--model", flags.models, "names that regatta models lists, after commas")
+  app.add_option("--models,--model", flags.models, "names that regatta models lists, after commas")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--sizes", flags.sizes, "image sizes N: 3xNxN")

@@ -113,8 +113,9 @@ std::string granularity_csv(const std::vector<GranularityCell>& cells) {
   for (const GranularityCell& cell : cells) {
     const auto row = [&](const char* kind, const GranularityRun& run) {
       if (run.rounds.empty()) return;
-      text += cell.model + "," + cell.input + "," + std::to_string(cell.batch) + "," + kind + " " +
-              run.name;
+      // Names of plans have commas.
+      text += cell.model + "," + cell.input + "," + std::to_string(cell.batch) + ",\"" + kind +
+              " " + run.name + "\"";
       text += formatted(",%.6g,%.6g,%.6g,%d\n", run.step_seconds(), run.predicted, run.by_costs,
                         run.dropped ? 1 : 0);
     };

@@ -59,7 +59,7 @@ TEST(GranularityReport, SaysWhatWasLeftOut) {
 
 TEST(GranularityReport, DataHasEveryMeasurement) {
   const std::vector<GranularityCell> cells{cell_of(1, 1, 1, 2)};
-  EXPECT_THAT(granularity_csv(cells), HasSubstr("tiny,3x28x28,14,fixed op x 1,3,0,0,1\n"));
+  EXPECT_THAT(granularity_csv(cells), HasSubstr("tiny,3x28x28,14,\"fixed op x 1\",3,0,0,1\n"));
   const Json json = granularity_json(cells);
   EXPECT_EQ(json["cells"][0]["fixed"].size(), 2u);
   EXPECT_EQ(json["summary"]["cells"], 1);
