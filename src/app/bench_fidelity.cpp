@@ -177,7 +177,6 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->type_name("N")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
-  app.add_flag("--why", flags.why, "also tell where simulated and measured seconds differ");
   app.add_option("--csv", flags.csv_file, "write all measurements to FILE")->type_name("FILE");
   add_json_flag(app, flags.json_file);
 }
@@ -204,6 +203,7 @@ void declare_fidelity(CLI::App& app, FidelityFlags& flags) {
       ->type_name("LIST")
       ->capture_default_str();
   declare_common(app, flags);
+  app.add_flag("--why", flags.why, "also tell where simulated and measured seconds differ");
   app.footer(
       "Example:\n  regatta bench fidelity --models tiny,resnet18 --workers 1,2 --json result.json");
 }
@@ -226,7 +226,7 @@ FidelityFlags placement_defaults() {
 }
 
 void declare_placement(CLI::App& app, FidelityFlags& flags) {
-  app.add_option("--model", flags.models, "a name that regatta models lists")
+  app.add_option("--model,--models", flags.models, "a name that regatta models lists")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "CPU workers")->type_name("N")->capture_default_str();

@@ -146,8 +146,9 @@ Predicted predict(const TrainJob& job) {
   for (std::vector<double>& each : seconds) medians.push_back(median_of(std::move(each)));
   const double apart_s = apart(meetings(forecast.blueprint(), forecast.list(), medians));
   const auto workers = static_cast<double>(made.record.workers.size());
-  submission = submission / static_cast<double>(steps) +
-               submitted_after(forecast.list(), forecast.costs().runtime()).back();
+  const RuntimeCosts runtime = forecast.costs().runtime();
+  submission = submission / static_cast<double>(steps) + runtime.step +
+               submitted_after(forecast.list(), runtime).back();
   return {
       made.step_s.front(), made.energy_j.front(), kernels / workers / static_cast<double>(steps),
       submission,          std::move(medians),    apart_s};

@@ -28,7 +28,7 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step
   double kernels_s = 0;             // of it, that a worker is in kernels, on average
-  double submission_s = 0;          // of who submits it, the thread or workers
+  double submission_s = 0;          // of the thread or the workers that submit it, by the clock
   std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
 };
 // A run of about so long after it has settled, but of a few steps at least; again where CPUs were

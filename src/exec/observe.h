@@ -25,7 +25,7 @@ using TimesSink = std::function<void(const ListTimes&)>;
 // GPU's tasks, which are one piece, for each task. Work that saw other workers come and go is left
 // out: it was neither alone nor in company; so is work that someone else's process interrupted.
 // `names` must be of the list's blueprint and pass. `bookkeeping`: also what is the same however
-// many samples the chunks have, as reductions are.
+// many samples the chunks have, as reductions on CPUs are.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
                                          bool bookkeeping = true);
 

@@ -119,6 +119,15 @@ Fit::Knot Fit::on(const Curve& curve, double size) const {
   return {size, end.seconds * far.seconds / widest.at(inside).seconds, end.error + far.error};
 }
 
+bool Fit::knows(int busy) const {
+  return std::ranges::find(curves_, busy, &Curve::busy) != curves_.end();
+}
+
+double Fit::nearest(double size) const {
+  const std::vector<Knot>& knots = curves_.back().knots;
+  return std::clamp(size, knots.front().size, knots.back().size);
+}
+
 bool Fit::reaches(double size) const {
   if (curves_.empty()) return false;
   const Curve& widest = curves_[widest_];

@@ -31,7 +31,10 @@ class Fit {
 
   bool empty() const { return curves_.empty(); }
   Estimate at(double size, double busy) const;
-  int busiest() const { return curves_.back().busy; }  // that was measured
+  // Where it was measured: with most workers busy, whether with so many, and the size next to one.
+  int busiest() const { return curves_.back().busy; }
+  bool knows(int busy) const;
+  double nearest(double size) const;  // with most workers busy
   // Whether `size` lies so near to what was measured that at() is more than a guess.
   bool reaches(double size) const;
   // A typical point predicted from the others, as a share of what it is; where there are too few,

@@ -85,7 +85,7 @@ std::string fidelity_reasons(const std::vector<FidelityCell>& cells) {
         formatted("%-14s %-7d %-12s", cell.model.c_str(), cell.workers, cell.granularity.c_str());
     const auto add = [&](const std::string& what, const FidelityCell::Pair& pair) {
       text +=
-          formatted(" %s %.3g of %.3g,", what.c_str(), 1e3 * pair.simulated, 1e3 * pair.measured);
+          formatted(" %s %.4g of %.4g,", what.c_str(), 1e3 * pair.simulated, 1e3 * pair.measured);
     };
     add("step", {cell.step_s(), cell.simulated});
     add("a worker's kernels", cell.kernels);

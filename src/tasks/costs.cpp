@@ -60,15 +60,17 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
 // What is shared between segments is measured at few sizes and with all workers busy: how much
 // longer it takes than inside is taken from there.
 Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int busy) {
-  if (!fits.inside) return fits.own->at(piece.size, busy);
-  Estimate cost = fits.inside->at(piece.size, busy);
-  if (!fits.own) return cost;
+  if (fits.inside && !fits.own) return fits.inside->at(piece.size, busy);
+  const int there = fits.own->busiest();
+  if (!fits.inside || !fits.inside->knows(there)) return fits.own->at(piece.size, busy);
+  const double size = fits.own->nearest(piece.size);
+  const Estimate shared = fits.own->at(size, there);
   constexpr double least = 0.8, most = 3;
-  const double there = fits.own->busiest();
-  const double factor = std::clamp(
-      fits.own->at(piece.size, there).seconds / fits.inside->at(piece.size, there).seconds, least,
-      most);
-  return {cost.seconds * factor, cost.low * factor, cost.high * factor};
+  const double factor =
+      std::clamp(shared.seconds / fits.inside->at(size, there).seconds, least, most);
+  const Estimate inside = fits.inside->at(piece.size, busy);
+  return {factor * inside.seconds, factor * inside.low * shared.low / shared.seconds,
+          factor * inside.high * shared.high / shared.seconds};
 }
 
 ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {

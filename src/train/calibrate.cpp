@@ -12,6 +12,7 @@
 #include "exec/versions.h"
 #include "graph/op.h"
 #include "ops/builder.h"
+#include "plan/segments.h"
 #include "platform/distance.h"
 #include "platform/machine.h"
 #include "profile/robust.h"
@@ -24,6 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::string_view whole_step = "step", by_blocks = "block";
 constexpr int fewest_rounds = 2, rounds_before_judging = 6, most_rounds = 60;
 // A network whose step on one sample takes longer is measured by a few steps alone.
 constexpr Seconds large_step{0.05};
@@ -177,17 +179,19 @@ class Cell {
   // Workers submit the next step while others are at work on this one, and get into each other's
   // way; while every task is looked at, it takes them longer than in training.
   void as_in_training(std::vector<Observation>& all, Seconds time) {
-    constexpr double fewest = 6, most = 12;
+    constexpr double fewest = 4, most = 12;
+    constexpr std::size_t stretches = 2;
     const auto [size, duration] = *duration_.rbegin();
     const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
-    if (lists * duration > 2.0 * time) return;  // of a network so large it does not matter
+    // Of a network so large it does not matter.
+    if (static_cast<double>(stretches) * lists * duration > time) return;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
     do {
       const Seconds before = executor_.load().submitting;
       steps(size, lists);
       flowing.push_back(Seconds(executor_.load().submitting - before).count() / lists);
-    } while (Clock::now() < enough);
+    } while (flowing.size() < stretches || Clock::now() < enough);
     Profile costs;
     costs.learn(all);
     const Fit* fit = costs.find(submit_signature());
@@ -195,7 +199,8 @@ class Cell {
     double typically = 0;
     for (const double each : submitted_)
       typically += fit->at(each, static_cast<int>(std::min(chunks_, workers_))).seconds;
-    const double part = median(flowing) / typically;
+    // A stretch that was disturbed must not spoil it all.
+    const double part = std::clamp(median(flowing) / typically, 0.25, 3.0);
     for (Observation& seen : all)
       if (seen.signature == submit_signature()) seen.seconds *= part;
   }
@@ -484,7 +489,6 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   const Clock::time_point begin = Clock::now();
   if (options.runtime) take(while_near([&] { return measure_runtime(options); }));
 
-  constexpr std::string_view whole_step = "step";
   struct Kind {
     int workers, team;
     std::int64_t chunks;
@@ -501,8 +505,6 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     if (most_chunks(options.workers) > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers)});
     kinds.push_back({1, 1, 1});
-    // What segments share lies in colder memory.
-    kinds.push_back({options.workers, 1, most_chunks(options.workers), "block"});
     for (const int team : options.teams) {
       const int workers = options.workers / team;
       if (team < 2 || workers < 1) continue;
@@ -510,6 +512,9 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     }
     // Work at meeting points is another when it is cut.
     if (meets(graph) && recipe.batch > 1) kinds.push_back({1, 1, 2});
+    // What segments share lies in colder memory.
+    if (segments_named(graph, std::string(by_blocks)).size() > 1)
+      kinds.push_back({options.workers, 1, most_chunks(options.workers), by_blocks});
   }
   const bool gpu = uses(DeviceKind::cuda);
   std::size_t left = kinds.size() + (gpu ? 1 : 0);

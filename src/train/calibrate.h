@@ -26,7 +26,8 @@ struct CalibrationOptions {
 // The profile of this machine, as all runs on it share it.
 ProfileStore profile_store();
 
-// Chunks from one sample up to the whole batch, with one worker busy and with all of them. Ends
+// Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one
+// segment and by blocks. Ends
 // when all is known well enough, or the budget is spent. No executor may be alive meanwhile.
 // Without data, loading is not measured.
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,

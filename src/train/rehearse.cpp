@@ -48,13 +48,15 @@ void run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   train(executor, still, job.data, nullptr, goal, steps);
 }
 
-// Who was fastest of many was lucky in part. Turns that had no say in that tell by how much, and
-// the others that came far were as lucky.
+// Who was fastest of many was lucky in part: turns that had no say in that tell by how much. All
+// are taken to have been as lucky, so that they stay in order.
 template <class Turn>
-double encore(const Actor& best, const Turn& turn) {
+double encore(const std::vector<Actor>& actors, Clock::time_point until, const Turn& turn) {
+  if (actors.size() < 2) return 1;
+  const Actor& best = *std::ranges::min_element(actors, {}, &Actor::seconds);
   std::vector<double> taken;
-  for (int i = 0; i < encores; ++i) taken.push_back(turn(best));
-  return median(taken) / best.seconds();
+  for (int i = 0; i < encores && Clock::now() < until; ++i) taken.push_back(turn(best));
+  return taken.empty() ? 1 : median(taken) / best.seconds();
 }
 
 bool has_gpu(const Plan& plan) {
@@ -110,9 +112,9 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
     const Plan& plan = choice.candidates[actor.candidate].plan;
     return while_near([&] { return try_out(job, plan, turn_seconds); });
   };
-  const Seconds until_encore = budget - Seconds(encores * turn);
   for (int round = 0; round < rounds; ++round) {
-    if (round > 0 && Clock::now() - begin > until_encore) break;
+    const Seconds kept{round > 1 ? encores * turn : 0};
+    if (round > 0 && Clock::now() - begin > budget - kept) break;
     double best = 1e30;
     for (Actor& actor : actors) {
       if (actor.behind) continue;
@@ -122,7 +124,8 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
     if (round + 1 < rounds)
       for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
   }
-  const double unlucky = encore(*std::ranges::min_element(actors, {}, &Actor::seconds), turn_of);
+  const auto until = begin + std::chrono::duration_cast<Clock::duration>(budget);
+  const double unlucky = encore(actors, until, turn_of);
   std::vector<Observation> seen;
   for (const Actor& actor : actors)
     seen.push_back({step_signature(job.graph, job.recipe, choice.candidates[actor.candidate].plan),

@@ -106,7 +106,7 @@ TEST(CompareCommand, RefusesWhatIsNoRecordedRun) {
 TEST(BenchFidelity, MeasuresAndSimulatesEveryCell) {
   const ProgramRun run =
       run_regatta({"bench", "fidelity", "--models", "tiny", "--workers", "1", "--batch", "8",
-                   "--rounds", "2", "--seconds", "0", "--calibrate", "0", "--json", "-"});
+                   "--rounds", "2", "--seconds", "0", "--calibrate", "0", "--why", "--json", "-"});
   ASSERT_EQ(run.code, 0) << run.err;
   const Json result = Json::parse(run.out);
   ASSERT_EQ(result.at("cells").size(), 3u);
@@ -114,6 +114,15 @@ TEST(BenchFidelity, MeasuresAndSimulatesEveryCell) {
     EXPECT_GT(cell.at("measured_step_s").get<double>(), 0);
     EXPECT_GT(cell.at("simulated_step_s").get<double>(), 0);
     EXPECT_EQ(cell.at("rounds_s").size(), 2u);
+    for (const char* which : {"measured", "simulated"}) {
+      const auto seconds = [&](const char* what) {
+        return cell.at(std::string(which) + what).get<double>();
+      };
+      EXPECT_GT(seconds("_kernels_s"), 0);
+      EXPECT_LT(seconds("_kernels_s"), 2 * seconds("_step_s")) << which;
+      EXPECT_GT(seconds("_submission_s"), 0);
+      EXPECT_GT(cell.at("phases").at("forward").at(std::string(which) + "_s").get<double>(), 0);
+    }
   }
   EXPECT_TRUE(result.contains("kendall_tau"));
 }

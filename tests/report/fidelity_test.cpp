@@ -62,6 +62,7 @@ TEST(Fidelity, CellsThatWereLookedAtTellTheirPhases) {
   seen.kernels = {0.9, 0.8};
   seen.phases = {{"forward", {0.6, 0.5}}, {"reduce", {0.001, 0.001}}};
   const std::string text = fidelity_reasons({cell("other", 1, 1), seen});
+  EXPECT_THAT(text, HasSubstr("step 1100 of 1000,"));
   EXPECT_THAT(text, HasSubstr("forward 500 of 600"));
   EXPECT_THAT(text, Not(HasSubstr("reduce")));  // next to nothing
   EXPECT_THAT(text, Not(HasSubstr("other")));

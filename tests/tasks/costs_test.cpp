@@ -150,6 +150,10 @@ TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) 
   for (int i = 0; i < 4; ++i) session.push_back({piece.name->signature, 8, 4, 1});
   session.erase(session.begin() + 8, session.begin() + 12);
   EXPECT_NEAR(cost(session, 4), 6e-4, 1e-8) << "an accident is no cold memory";
+  session.erase(session.begin(), session.begin() + 8);
+  EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "nothing to compare with";
+  session.push_back({piece.name->inside, 8, 1, 1e-4});
+  EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "crowding is no cold memory";
 }
 
 TEST(ProfileCosts, ATaskIsSubmittedAfterThoseBeforeIt) {
