@@ -5,7 +5,6 @@
 #include "app/bench_cell.h"
 #include "app/forecast.h"
 #include "app/simulate_here.h"
-#include "exec/task_medians.h"
 #include "platform/distance.h"
 #include "platform/energy.h"
 #include "report/statistics.h"
@@ -98,12 +97,7 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   initialise_weights(executor, job.recipe.seed);
   TaskMedians tasks;
   MeasuredSteps steps(executor, seconds);
-  if (watch_tasks)
-    executor.watch(
-        [&](const ListTimes& done) {
-          if (steps.settled()) tasks.add(done);
-        },
-        Depth::task);
+  if (watch_tasks) watch_settled(executor, steps, tasks);
   TrainGoal goal;
   goal.last_step = INT64_MAX;
   EnergyMeter energy({.cpus = cpus_of(job.plan)});

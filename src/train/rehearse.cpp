@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "exec/task_medians.h"
 #include "platform/distance.h"
 #include "profile/robust.h"
 #include "tasks/rehearsed.h"
@@ -77,11 +76,7 @@ std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seco
   TaskMedians tasks;
   SettledSteps steps(seconds, fewest_steps_of_tasks);
   Executor executor(job.graph, plan, job.exec_options(true));
-  executor.watch(
-      [&](const ListTimes& done) {
-        if (steps.settled()) tasks.add(done);
-      },
-      Depth::task);
+  watch_settled(executor, steps, tasks);
   run(job, executor, steps);
   executor.watch_no_more();
   return tasks.get();

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "exec/task_medians.h"
 #include "train/loop.h"
 
 namespace regatta {
@@ -40,5 +41,14 @@ class SettledSteps : public TrainObserver {
   double settling_ = 0, total_ = 0, run_ = 0;
   std::vector<double> seconds_;
 };
+
+// Has the tasks of settled steps looked at, until executor.watch_no_more().
+inline void watch_settled(Executor& executor, const SettledSteps& steps, TaskMedians& tasks) {
+  executor.watch(
+      [&](const ListTimes& done) {
+        if (steps.settled()) tasks.add(done);
+      },
+      Depth::task);
+}
 
 }  // namespace regatta

@@ -48,6 +48,12 @@ class Observing : public testing::Test {
     const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
     return observations_of({blueprint, list, spans, times}, names);
   }
+  // Task 2 runs once; tells how long it took.
+  nanoseconds learn_from_one(Profile& costs) {
+    run(2, 0, 0);
+    costs.learn(seen());
+    return times[2].end - times[2].start;
+  }
   std::size_t pieces(std::size_t t) const {
     std::size_t count = 0;
     for (const Action& action : list.tasks[t].actions) count += names.pieces(action, 32).size();
@@ -65,10 +71,8 @@ class Observing : public testing::Test {
 // Every fourth step takes twice as long.
 TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
-  run(2, 0, 0);
-  const auto length = times[2].end - times[2].start;
   Profile costs;
-  costs.learn(seen());
+  const nanoseconds length = learn_from_one(costs);
   SpreadMeter meter;
   for (int step = 0; step < 80; ++step) {
     times[2].end = times[2].start + length * (step % 4 == 0 ? 2 : 1);
@@ -89,10 +93,8 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
 // Whoever meets them waits for tasks that were kept from their CPU, but not for an accident.
 TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
-  run(2, 0, 0);
-  const nanoseconds length = times[2].end - times[2].start;
   Profile costs;
-  costs.learn(seen());
+  const nanoseconds length = learn_from_one(costs);
   // Every tenth is `late`, of which its thread had `own` on the CPU; `rarely` comes three times.
   const auto slowest = [&](nanoseconds late, nanoseconds own, nanoseconds rarely) {
     SpreadMeter meter;
