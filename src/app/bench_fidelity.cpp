@@ -10,6 +10,7 @@
 #include "app/trial.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shape.h"
 #include "platform/machine.h"
 #include "report/fidelity.h"
 #include "report/scaling.h"
@@ -24,7 +25,11 @@ TrialSetting setting_of(const FidelityFlags& flags, const std::string& model, in
   if (model == "tiny" || model == "lenet5") setting = {model, "1x28x28", 128, workers};
   if (model == "mobilenet_v2") setting = {model, "3x96x96", 16, workers};
   if (model == "resnet50") setting = {model, "3x128x128", 8, workers};
-  if (flags.input) setting.input = *flags.input;
+  if (flags.input) {
+    if (Shape::parse(*flags.input).rank() != 3)
+      throw InputError("--input " + *flags.input + ": write CxHxW, such as 3x64x64");
+    setting.input = *flags.input;
+  }
   if (flags.batch) setting.batch = *flags.batch;
   return setting;
 }

@@ -67,6 +67,12 @@ TEST(BenchFidelity, WrongListsAreRefusedBeforeAnythingIsMeasured) {
   }
 }
 
+TEST(BenchFidelity, AnInputThatIsNoImageIsNamedByItsFlag) {
+  const ProgramRun run = run_regatta({"bench", "fidelity", "--models", "tiny", "--input", "3x28"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("--input 3x28: write CxHxW"));
+}
+
 TEST(BenchCell, TimesEveryStep) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "c.json").string();
