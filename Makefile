@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 WERROR ?= OFF
 KILLS ?= 200
 
-.PHONY: help setup build demo test bench lint format parity asan torture fuzz clean
+.PHONY: help setup configure program build demo test bench lint format parity asan torture fuzz clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -13,17 +13,22 @@ help:            ## this list
 setup:           ## install packages and build StarPU, once
 	@scripts/setup
 
-build: setup     ## build/regatta and everything else
+configure: setup
 	@cmake --preset release -DREGATTA_WERROR=$(WERROR) --log-level=WARNING >/dev/null
+
+program: configure ## build/regatta alone
+	@cmake --build build -j $(JOBS) --target regatta
+
+build: configure ## build/regatta, its tests and benchmarks
 	@cmake --build build -j $(JOBS)
 
-demo: build      ## train LeNet-5 on MNIST
+demo: program    ## train LeNet-5 on MNIST
 	@scripts/demo
 
 test: build      ## all tests
 	@cd build && ctest --output-on-failure -j 2 --output-log ctest.log
 
-bench: build     ## Regatta beside PyTorch, images a second
+bench: program   ## Regatta beside PyTorch, images a second
 	@scripts/bench
 
 lint: build      ## formatting, clang-tidy, shellcheck, include rules

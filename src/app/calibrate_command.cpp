@@ -81,8 +81,10 @@ TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int6
 // "cpu blocked16 fp32 | conv 3x8x8 -> ... | forward" belongs to "conv forward", and what has no
 // shapes to its own words.
 std::string group_of(const std::string& signature) {
-  if (of_shared(signature))
-    return group_of(signature.substr(0, signature.rfind(" | "))) + " shared";
+  if (of_segments(signature)) {
+    const std::size_t mark = signature.rfind(" | ");
+    return group_of(signature.substr(0, mark)) + ", " + signature.substr(mark + 3);
+  }
   const std::size_t first = signature.find(" | "), last = signature.rfind(" | ");
   if (first == std::string::npos) return signature.substr(0, signature.find(' '));
   const std::string what = signature.substr(first + 3);

@@ -8,7 +8,7 @@
 namespace regatta {
 namespace {
 
-constexpr std::string_view shared_mark = " | shared";
+constexpr std::string_view segment_mark = " | segment", shared_mark = " | segment shared";
 
 constexpr std::array<std::string_view, 6> work_names{
     "forward", "backward", "statistics", "normalise", "gradient_sums", "gradient_apply"};
@@ -70,10 +70,12 @@ std::string signature_of(const Graph& graph, const GradientFlow& flow, const Ins
   return text;
 }
 
-std::string shared_signature(const std::string& inside) {
-  return inside + std::string(shared_mark);
+std::string segment_signature(const std::string& whole, bool shared) {
+  return whole + std::string(shared ? shared_mark : segment_mark);
 }
-bool of_shared(std::string_view signature) { return signature.ends_with(shared_mark); }
+bool of_segments(std::string_view signature) {
+  return signature.ends_with(segment_mark) || signature.ends_with(shared_mark);
+}
 
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype) {
   // What a folder or a list of files is called says nothing of its cost.

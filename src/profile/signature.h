@@ -29,9 +29,10 @@ std::string signature_of(const Graph& graph, const GradientFlow& flow, const Ins
                          Pass pass, const WorkPlace& place,
                          const std::vector<Layout>& layouts = {});
 
-// The same where it shares a value with another segment.
-std::string shared_signature(const std::string& inside);
-bool of_shared(std::string_view signature);
+// The same where a step has several segments: what one worker leaves behind another one takes up.
+// `shared`: it reads or writes a value of two segments, which lies in memory of its own.
+std::string segment_signature(const std::string& whole, bool shared);
+bool of_segments(std::string_view signature);
 
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples

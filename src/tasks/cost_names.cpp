@@ -19,14 +19,16 @@ bool is_backward(Work work) {
 CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass pass)
     : blueprint_(blueprint),
       pass_(pass),
-      load_(load_signature(data, blueprint.graph.node(blueprint.graph.input()).shape,
-                           blueprint.sample_dtype)),
+      load_{.signature = load_signature(
+                data, blueprint.graph.node(blueprint.graph.input()).shape, blueprint.sample_dtype),
+            .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
     for (const NodeId input : node.inputs)
       if (blueprint.segment_of[node.id.value] != blueprint.segment_of[input.value])
         shared_[input.value] = true;
+  name_in_segments(load_, true);
 }
 
 bool CostNames::shares(const Node& node) const {
@@ -60,11 +62,14 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
       .signature = signature_of(graph, blueprint_.flow, step, pass_, place(group), layouts),
       .flops = back ? cost.backward_flops : cost.forward_flops,
       .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
-  if (shares(node)) {
-    name->inside = name->signature;
-    name->signature = shared_signature(name->inside);
-  }
+  name_in_segments(*name, shares(node));
   return &*name;
+}
+
+void CostNames::name_in_segments(CostName& name, bool shared) const {
+  if (blueprint_.segments.size() < 2) return;
+  name.whole = name.signature;
+  name.signature = segment_signature(name.whole, shared);
 }
 
 const CostName* CostNames::kept(std::string signature, double bytes, double flops) const {
@@ -81,8 +86,7 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   };
   switch (action.phase) {
     case Phase::load:
-      return {kept(load_, 2 * static_cast<double>(blueprint_.sample_bytes)),
-              static_cast<double>(samples)};
+      return {&load_, static_cast<double>(samples)};
     case Phase::deliver:
       return {kept(deliver_signature(pass_, graph.classes()), 16), static_cast<double>(samples)};
     case Phase::combine:

@@ -17,9 +17,8 @@ namespace regatta {
 struct CostName {
   std::string signature;
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
-  // Of an instruction that shares a value with another segment, which lies in colder memory than
-  // what stays inside: its name where that is not so.
-  std::string inside = {};
+  // In a step of several segments, whose data lies in colder memory: its name in a step of one.
+  std::string whole = {};
 };
 
 struct CostPiece {
@@ -51,11 +50,12 @@ class CostNames {
   std::vector<CostPiece> packs(const Action& action) const;
   CostPiece bookkeeping(const Action& action, std::int64_t samples) const;
   bool shares(const Node& node) const;
+  void name_in_segments(CostName& name, bool shared) const;
   const CostName* kept(std::string signature, double bytes, double flops = 0) const;
 
   const Blueprint& blueprint_;
   Pass pass_;
-  std::string load_;
+  CostName load_;
   std::vector<bool> shared_;                                   // by node: another segment reads it
   mutable std::vector<std::optional<CostName>> instructions_;  // by group, node and work
   mutable std::map<std::string, CostName> bookkeeping_;

@@ -45,32 +45,32 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
   Fits& fits = found->second;
   if (first && profile_) {
     fits.own = profile_->find(piece.name->signature);
-    if (!piece.name->inside.empty()) fits.inside = profile_->find(piece.name->inside);
+    if (!piece.name->whole.empty()) fits.whole = profile_->find(piece.name->whole);
   }
-  if (!fits.own && !fits.inside) {
+  if (!fits.own && !fits.whole) {
     answer.cost += guess(piece);
     return;
   }
   const Estimate cost = measured(fits, piece, busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
-  if ((fits.inside ? fits.inside : fits.own)->reaches(piece.size)) answer.known += cost.seconds;
+  if ((fits.whole ? fits.whole : fits.own)->reaches(piece.size)) answer.known += cost.seconds;
 }
 
-// What is shared between segments is measured at few sizes and with all workers busy: how much
-// longer it takes than inside is taken from there.
+// Steps of several segments are measured at few sizes and with all workers busy: how much longer
+// work takes there than in a step of one is taken from there.
 Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int busy) {
-  if (fits.inside && !fits.own) return fits.inside->at(piece.size, busy);
+  if (fits.whole && !fits.own) return fits.whole->at(piece.size, busy);
   const int there = fits.own->busiest();
-  if (!fits.inside || !fits.inside->knows(there)) return fits.own->at(piece.size, busy);
+  if (!fits.whole || !fits.whole->knows(there)) return fits.own->at(piece.size, busy);
   const double size = fits.own->nearest(piece.size);
-  const Estimate shared = fits.own->at(size, there);
+  const Estimate apart = fits.own->at(size, there);
   constexpr double least = 0.8, most = 3;
   const double factor =
-      std::clamp(shared.seconds / fits.inside->at(size, there).seconds, least, most);
-  const Estimate inside = fits.inside->at(piece.size, busy);
-  return {factor * inside.seconds, factor * inside.low * shared.low / shared.seconds,
-          factor * inside.high * shared.high / shared.seconds};
+      std::clamp(apart.seconds / fits.whole->at(size, there).seconds, least, most);
+  const Estimate whole = fits.whole->at(piece.size, busy);
+  return {factor * whole.seconds, factor * whole.low * apart.low / apart.seconds,
+          factor * whole.high * apart.high / apart.seconds};
 }
 
 ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {

@@ -65,7 +65,7 @@ class ProfileCosts : public TaskCosts {
   RuntimeCosts runtime_;
   mutable std::map<Question, Answer> answers_;
   struct Fits {
-    const Fit *own = nullptr, *inside = nullptr;
+    const Fit *own = nullptr, *whole = nullptr;
   };
   static Estimate measured(const Fits& fits, const CostPiece& piece, int busy);
   mutable std::map<const CostName*, Fits> fits_;

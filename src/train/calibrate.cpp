@@ -55,12 +55,12 @@ class Cell {
     }
   }
 
-  // Of a plan with several segments: what they share, and nothing else.
-  std::vector<Observation> measure_shared(Seconds time) {
+  // Of a plan with several segments: what takes longer there, and nothing else.
+  std::vector<Observation> measure_segments(Seconds time) {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
     std::vector<Observation> all = rounds(warm_up(time), until);
-    std::erase_if(all, [](const Observation& each) { return !of_shared(each.signature); });
+    std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
     return all;
   }
 
@@ -512,7 +512,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     }
     // Work at meeting points is another when it is cut.
     if (meets(graph) && recipe.batch > 1) kinds.push_back({1, 1, 2});
-    // What segments share lies in colder memory.
+    // What segments leave to each other lies in colder memory.
     if (segments_named(graph, std::string(by_blocks)).size() > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers), by_blocks});
   }
@@ -539,7 +539,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     const Seconds time = share();
     take(while_near([&] {
       Cell cell(graph, on_cpu, data, options, plan);
-      return kind.segments == whole_step ? cell.measure(time) : cell.measure_shared(time);
+      return kind.segments == whole_step ? cell.measure(time) : cell.measure_segments(time);
     }));
   }
   if (gpu) {

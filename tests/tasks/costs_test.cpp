@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "models/models.h"
@@ -95,33 +96,37 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   EXPECT_GT(costs.known_share(lower(other, Job::train), 1), 0.8);
 }
 
-// Pieces of a step that share a value with another segment, and those that do not.
-std::pair<int, int> shared_pieces(const Blueprint& blueprint) {
+// Of the pieces of a step's instructions and loads, by the end of their names: "segment", "segment
+// shared", or "" in a step of one segment.
+std::map<std::string, int> marks_of(const Blueprint& blueprint) {
   const CostNames names(blueprint, data, Pass::train);
-  std::pair<int, int> found;
+  std::map<std::string, int> found;
   for (const Task& task : lower(blueprint, Job::train).tasks)
-    for (const Action& action : task.actions)
+    for (const Action& action : task.actions) {
+      if (!of_chunk(action.phase) || action.phase == Phase::deliver) continue;
       for (const CostPiece& piece : names.pieces(action, 8)) {
-        const bool shared = !piece.name->inside.empty();
-        EXPECT_EQ(of_shared(piece.name->signature), shared);
-        EXPECT_FALSE(of_shared(piece.name->inside));
-        ++(shared ? found.first : found.second);
+        const auto& [signature, flops, bytes, whole] = *piece.name;
+        EXPECT_EQ(of_segments(signature), !whole.empty()) << signature;
+        EXPECT_FALSE(of_segments(whole));
+        ++found[whole.empty() ? "" : signature.substr(whole.size() + 3)];
       }
+    }
   return found;
 }
 
-TEST(ProfileCosts, WhatSegmentsShareHasANameOfItsOwn) {
+TEST(ProfileCosts, WorkInSeveralSegmentsHasANameOfItsOwn) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
-  const auto [none, all] =
-      shared_pieces(blueprint_of(graph, 16, {.workers = 2, .segments = "step"}));
-  EXPECT_EQ(none, 0);
-  const auto [shared, inside] =
-      shared_pieces(blueprint_of(graph, 16, {.workers = 2, .segments = "block"}));
-  EXPECT_GT(shared, 0);
-  EXPECT_GT(inside, shared) << "most of a block stays inside";
+  std::map<std::string, int> marks =
+      marks_of(blueprint_of(graph, 16, {.workers = 2, .segments = "step"}));
+  EXPECT_EQ(marks.size(), 1) << "none is marked";
+  EXPECT_GT(marks[""], 100);
+  marks = marks_of(blueprint_of(graph, 16, {.workers = 2, .segments = "block"}));
+  EXPECT_EQ(marks.size(), 2) << "all are marked";
+  EXPECT_GT(marks["segment shared"], 20);
+  EXPECT_GT(marks["segment"], marks["segment shared"]) << "most of a block stays inside";
 }
 
-TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) {
+TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint blueprint = blueprint_of(
       graph, 8, {.workers = 4, .chunks = std::vector<std::int64_t>{1}, .segments = "op"});
@@ -132,7 +137,7 @@ TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) 
            names.pieces(each.actions.front(), 8).size() == 1;
   });
   const CostPiece piece = names.pieces(task.actions.front(), 8).front();
-  ASSERT_FALSE(piece.name->inside.empty());
+  ASSERT_FALSE(piece.name->whole.empty());
   const auto cost = [&](std::vector<Observation> session, int busy) {
     const auto profile = std::make_shared<Profile>();
     profile->learn(session);
@@ -140,10 +145,10 @@ TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) 
   };
   std::vector<Observation> session;
   for (int i = 0; i < 4; ++i) {
-    session.push_back({piece.name->inside, 8, 1, 1e-4});
-    session.push_back({piece.name->inside, 8, 4, 2e-4});
+    session.push_back({piece.name->whole, 8, 1, 1e-4});
+    session.push_back({piece.name->whole, 8, 4, 2e-4});
   }
-  EXPECT_NEAR(cost(session, 1), 1e-4, 1e-8) << "where it was never measured, as inside";
+  EXPECT_NEAR(cost(session, 1), 1e-4, 1e-8) << "where it was never measured, as in one segment";
   for (int i = 0; i < 4; ++i) session.push_back({piece.name->signature, 8, 4, 3e-4});
   EXPECT_NEAR(cost(session, 4), 3e-4, 1e-8);
   EXPECT_NEAR(cost(session, 1), 1.5e-4, 1e-8);
@@ -152,7 +157,7 @@ TEST(ProfileCosts, WhatSegmentsShareTakesAsMuchLongerAsItDidWhereItWasMeasured) 
   EXPECT_NEAR(cost(session, 4), 6e-4, 1e-8) << "an accident is no cold memory";
   session.erase(session.begin(), session.begin() + 8);
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "nothing to compare with";
-  session.push_back({piece.name->inside, 8, 1, 1e-4});
+  session.push_back({piece.name->whole, 8, 1, 1e-4});
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "crowding is no cold memory";
 }
 

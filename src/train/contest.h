@@ -1,0 +1,21 @@
+// Who is fastest of a few, when every measurement errs: they take turns, and who falls behind drops
+// out.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace regatta {
+
+struct ContestRules {
+  double turn_seconds = 0;                  // about what a turn takes
+  std::function<double(std::size_t)> turn;  // of an actor: what it took by its own measure
+  std::function<double()> seconds_left;     // the first round is finished in any case
+};
+
+// What each takes. The time of the fastest is that of turns which had no say in making it so, if
+// there is time for them.
+std::vector<double> contest(std::size_t actors, const ContestRules& rules);
+
+}  // namespace regatta
