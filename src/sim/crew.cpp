@@ -268,7 +268,7 @@ void Crew::finish(int w) {
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
           submitted_[static_cast<std::size_t>(later)]) {
         released(waiting, late);
-        last = work_.runtime().release * work_.buffers(next);
+        last = work_.release_seconds(task, next);
         late += last;
       }
     }

@@ -41,6 +41,9 @@ class Work {
   double buffers(std::size_t task) const {
     return static_cast<double>(list_.tasks[task].accesses.size());
   }
+  double release_seconds(std::size_t ended, std::size_t next) const {
+    return regatta::release_seconds(list_.tasks[ended], list_.tasks[next], runtime_);
+  }
   // From the begin of submitting a step to the submission of a task, and of them all.
   double submitted_after(std::size_t task) const { return submission_[task]; }
   double submission_seconds() const { return submission_seconds_; }

@@ -104,6 +104,10 @@ std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& ru
   return after;
 }
 
+double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& runtime) {
+  return submits(ended) ? 0 : runtime.release * static_cast<double>(next.accesses.size());
+}
+
 std::vector<double> ProfileCosts::spread(GroupId group) const {
   const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
   std::vector<double> levels;

@@ -342,7 +342,7 @@ class Game {
     for (const std::int64_t next : successors_[static_cast<std::size_t>(id)]) {
       if (--waits_[static_cast<std::size_t>(next)] > 0 || !is_submitted(next)) continue;
       ready_at_[static_cast<std::size_t>(next)] = worker.free;
-      last = runtime_.release * buffers_of(next);
+      last = release_seconds(task_of(id), task_of(next), runtime_);
       worker.free += last;
       make_ready(next);
     }

@@ -288,6 +288,7 @@ TEST(Simulate, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne
 TEST(Simulate, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
   Hand hand(2);
   hand.costs.costs.submission = 0.001;
+  hand.costs.costs.release = 0.25;  // they were let go of while it ran
   hand.task(1, {});
   hand.list.tasks.back().actions.front().phase = Phase::submit;
   hand.task(2, {{hand.buffer(), Mode::write}});

@@ -142,6 +142,7 @@ TEST(Play, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
   list.tasks.front().actions.front().phase = Phase::submit;
   RuntimeCosts runtime = free_runtime();
   runtime.submission = 0.001;
+  runtime.release = 0.25;  // they were let go of while it ran
   Blueprint pair = workers(2);
   pair.plan.steps_in_flight = 1;
   const Played played = play(pair, list, MadeUpCosts(runtime), {.crowded = true});
