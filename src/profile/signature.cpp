@@ -88,6 +88,7 @@ std::string deliver_signature(Pass pass, std::int64_t classes) {
 }
 
 std::string submit_signature() { return "submit"; }
+bool of_submission(std::string_view signature) { return signature.starts_with(submit_signature()); }
 
 std::string combine_signature(const WorkPlace& place, bool gradient) {
   return text_of(place) + (gradient ? "combine_gradient" : "combine");

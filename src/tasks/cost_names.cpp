@@ -19,16 +19,18 @@ bool is_backward(Work work) {
 CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass pass)
     : blueprint_(blueprint),
       pass_(pass),
-      load_{.signature = load_signature(
-                data, blueprint.graph.node(blueprint.graph.input()).shape, blueprint.sample_dtype),
+      load_{.signature = load_signature(data, blueprint.graph.node(blueprint.graph.input()).shape,
+                                        blueprint.sample_dtype),
             .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
+      // As many bytes as would be copied meanwhile.
+      submit_{.signature = submit_signature(), .bytes = 2000},
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
     for (const NodeId input : node.inputs)
       if (blueprint.segment_of[node.id.value] != blueprint.segment_of[input.value])
         shared_[input.value] = true;
-  name_in_segments(load_, true);
+  for (CostName* name : {&load_, &submit_}) name_in_segments(*name, false);
 }
 
 bool CostNames::shares(const Node& node) const {
@@ -108,8 +110,7 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
     case Phase::update:
       return {kept(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
     case Phase::submit:
-      // As many bytes as would be copied meanwhile.
-      return {kept(submit_signature(), 2000), static_cast<double>(action.part)};
+      return {&submit_, static_cast<double>(action.part)};
     case Phase::pack:
     case Phase::forward:
     case Phase::backward:

@@ -61,6 +61,7 @@ class Cell {
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
     std::vector<Observation> all = rounds(warm_up(time), until);
     std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
+    as_in_training(all, time);
     return all;
   }
 
@@ -71,7 +72,7 @@ class Cell {
     const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
-    if (!submitted_.empty()) as_in_training(all, time);
+    as_in_training(all, time);
     Profile costs;
     costs.learn(all);
     const std::vector<Observation> spread =
@@ -179,12 +180,16 @@ class Cell {
   // Workers submit the next step while others are at work on this one, and get into each other's
   // way; while every task is looked at, it takes them longer than in training.
   void as_in_training(std::vector<Observation>& all, Seconds time) {
-    constexpr double fewest = 4, most = 12;
+    constexpr double fewest = 3, most = 12;
     constexpr std::size_t stretches = 2;
+    const auto submission = std::ranges::find_if(
+        all, [](const Observation& each) { return of_submission(each.signature); });
+    if (submission == all.end()) return;
+    const std::string signature = submission->signature;
     const auto [size, duration] = *duration_.rbegin();
     const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
     // Of a network so large it does not matter.
-    if (static_cast<double>(stretches) * lists * duration > time) return;
+    if (static_cast<double>(stretches) * lists * duration > 2.0 * time) return;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
     do {
@@ -194,7 +199,7 @@ class Cell {
     } while (flowing.size() < stretches || Clock::now() < enough);
     Profile costs;
     costs.learn(all);
-    const Fit* fit = costs.find(submit_signature());
+    const Fit* fit = costs.find(signature);
     if (!fit) return;
     double typically = 0;
     for (const double each : submitted_)
@@ -202,7 +207,7 @@ class Cell {
     // A stretch that was disturbed must not spoil it all.
     const double part = std::clamp(median(flowing) / typically, 0.25, 3.0);
     for (Observation& seen : all)
-      if (seen.signature == submit_signature()) seen.seconds *= part;
+      if (seen.signature == signature) seen.seconds *= part;
   }
 
   // Runs the first steps of each size, the ends first, and tells those there was time for. What
@@ -364,18 +369,32 @@ class Cell {
     duration_[size] = std::min(last, Seconds(Clock::now() - begin) / count);
     executor_.watch_no_more();
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
+    // Small ones are all caches.
+    const bool large = 2 * size >= duration_.rbegin()->first;
     std::vector<Observation> seen;
     for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
-      // Small ones are all caches, and the first of a size meet cold ones.
-      const bool large = 2 * size >= duration_.rbegin()->first;
-      if (warm_.contains(size) && large) spread_.add(done);
+      if (large && depth == Depth::large_operators) spread_.add(done);
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
+    if (large && depth == Depth::operators && !gpu_) watch_spread(size, count);
     submitted_ = submitted_by_workers(*list);
-    warm_.insert(size);
     return seen;
+  }
+
+  // Small operators take longer while every one of them is looked at, so their tasks are looked at
+  // once more, as wholes. How long these take beside the sum of the operators is a part of the
+  // spread.
+  void watch_spread(std::int64_t size, int count) {
+    int seen = 0;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          if (seen++ > 0 || count <= 2) spread_.add(done);
+        },
+        Depth::own_time);
+    steps(size, count);
+    executor_.watch_no_more();
   }
 
   // What each of a list's tasks that submit others has to do, as the profile counts it.
@@ -408,7 +427,6 @@ class Cell {
   std::optional<CostNames> names_;
   SpreadMeter spread_;
   std::vector<double> submitted_;             // see submitted_by_workers
-  std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
