@@ -47,6 +47,7 @@ class Cell {
     if (data_)
       visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
                             data_->order(recipe_.seed, 0, recipe_.shuffle))};
+    segments_ = executor_.plan().segments.size() > 1;
     for (const DeviceGroup* group : groups_of(executor_.plan())) {
       gpu_ |= group->kind == DeviceKind::cuda;
       chunks_ += static_cast<std::int64_t>(group->chunks.size());
@@ -341,9 +342,11 @@ class Cell {
   }
 
   // Steps that are short are taken many in a row: between rows caches get cold, which the first of
-  // them pays for. On a GPU tasks queue up, and would count the wait of each other.
+  // them pays for and is left out. On a GPU tasks queue up, and would count the wait of each other.
   int in_a_row(std::int64_t size) {
-    return gpu_ ? 1 : static_cast<int>(std::clamp(0.01 / duration_[size].count(), 1.0, 12.0));
+    constexpr double too_long = 0.02, row = 0.03, fewest = 3, most = 12;
+    const double step = duration_[size].count();
+    return gpu_ || step > too_long ? 1 : static_cast<int>(std::clamp(row / step, fewest, most));
   }
 
   std::vector<Observation> observe(std::int64_t size) {
@@ -372,13 +375,13 @@ class Cell {
     // Small ones are all caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
     std::vector<Observation> seen;
-    for (std::size_t i = taken.size() > 2 ? 1 : 0; i < taken.size(); ++i) {
+    for (std::size_t i = count > 1 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
       if (large && depth == Depth::large_operators) spread_.add(done);
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
-    if (large && depth == Depth::operators && !gpu_) watch_spread(size, count);
+    if (large && depth == Depth::operators && !gpu_ && !segments_) watch_spread(size, count);
     submitted_ = submitted_by_workers(*list);
     return seen;
   }
@@ -390,7 +393,7 @@ class Cell {
     int seen = 0;
     executor_.watch(
         [&](const ListTimes& done) {
-          if (seen++ > 0 || count <= 2) spread_.add(done);
+          if (seen++ > 0 || count == 1) spread_.add(done);
         },
         Depth::own_time);
     steps(size, count);
@@ -428,7 +431,7 @@ class Cell {
   SpreadMeter spread_;
   std::vector<double> submitted_;             // see submitted_by_workers
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
-  bool gpu_ = false;
+  bool gpu_ = false, segments_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
   std::int64_t next_ = 0;                // sample
   std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
