@@ -165,12 +165,15 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
   // that are furthest of those.
   constexpr std::size_t enough = 4 * spread_levels, accidents = 2;
   constexpr double matters = 0.1, furthest = 4, slices = 0.01;
+  // 0: not all of it is known.
   const auto typical_of = [&](const Kind& kind, const Seen& seen) {
     double typical = 0;
     for (const Action& action : seen.actions)
-      for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind)))
-        if (const Fit* fit = costs.find(piece.name->signature))
-          typical += fit->at(piece.size, busy).seconds;
+      for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind))) {
+        const Fit* fit = costs.find(piece.name->signature);
+        if (!fit) return 0.0;
+        typical += fit->at(piece.size, busy).seconds;
+      }
     return typical;
   };
   double sum = 0, count = 0;

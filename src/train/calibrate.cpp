@@ -132,7 +132,8 @@ class Cell {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
-    const int least_rounds = duration_[1] > large_step ? 1 : fewest_rounds;
+    // How chunks spread is seen in the second only.
+    const int least_rounds = duration_[1] > large_step && chunks_ == 1 ? 1 : fewest_rounds;
     for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
@@ -232,7 +233,8 @@ class Cell {
     return sizes;
   }
 
-  // Of a large network small chunks tell enough: the largest must leave time for a few rounds.
+  // Whole chunks find less of their data in the caches than small ones, so they are measured if a
+  // step or two of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
     if (largest_ <= probe || duration_[1] > large_step) return std::min(largest_, probe);
@@ -240,7 +242,7 @@ class Cell {
     duration_[probe] = shortest_step(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
-    while (largest > probe && 4.0 * (duration_[1] + each * static_cast<double>(largest)) > time)
+    while (largest > probe && 1.5 * (duration_[1] + each * static_cast<double>(largest)) > time)
       largest /= 2;
     return std::max(largest, probe);
   }
@@ -377,19 +379,23 @@ class Cell {
     std::vector<Observation> seen;
     for (std::size_t i = count > 1 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
-      if (large && depth == Depth::large_operators) spread_.add(done);
+      // The first of a size meet cold caches.
+      if (large && depth == Depth::large_operators && warm_.contains(size)) spread_.add(done);
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
-    if (large && depth == Depth::operators && !gpu_ && !segments_) watch_spread(size, count);
+    if (large && depth == Depth::operators && !gpu_ && !segments_) watch_spread(size);
     submitted_ = submitted_by_workers(*list);
+    warm_.insert(size);
     return seen;
   }
 
   // Small operators take longer while every one of them is looked at, so their tasks are looked at
-  // once more, as wholes. How long these take beside the sum of the operators is a part of the
-  // spread.
-  void watch_spread(std::int64_t size, int count) {
+  // once more, as wholes, and in a longer row, where one worker's delay meets another's. How long
+  // they take beside the sum of the operators is a part of the spread.
+  void watch_spread(std::int64_t size) {
+    constexpr double row = 0.03, most = 150;
+    const auto count = static_cast<int>(std::clamp(row / duration_[size].count(), 1.0, most));
     int seen = 0;
     executor_.watch(
         [&](const ListTimes& done) {
@@ -430,6 +436,7 @@ class Cell {
   std::optional<CostNames> names_;
   SpreadMeter spread_;
   std::vector<double> submitted_;             // see submitted_by_workers
+  std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false, segments_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
