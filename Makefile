@@ -19,7 +19,7 @@ configure: setup
 program: configure ## build/regatta alone
 	@cmake --build build -j $(JOBS) --target regatta
 
-build: configure ## build/regatta, its tests and benchmarks
+build: program   ## build/regatta, its tests and examples
 	@cmake --build build -j $(JOBS)
 
 demo: program    ## train LeNet-5 on MNIST

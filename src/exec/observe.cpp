@@ -177,15 +177,18 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
     return typical;
   };
   double sum = 0, count = 0;
-  for (const auto& [kind, seen] : kinds_) {
-    count += static_cast<double>(seen.seconds.size());
-    sum += static_cast<double>(seen.seconds.size()) * typical_of(kind, seen);
-  }
-  std::vector<double> factors;
+  std::vector<std::pair<double, const Seen*>> known;
   for (const auto& [kind, seen] : kinds_) {
     const double typical = typical_of(kind, seen);
-    if (typical <= 0 || typical < matters * sum / count) continue;
-    for (const double each : seen.seconds)
+    if (typical <= 0) continue;
+    known.emplace_back(typical, &seen);
+    count += static_cast<double>(seen.seconds.size());
+    sum += static_cast<double>(seen.seconds.size()) * typical;
+  }
+  std::vector<double> factors;
+  for (const auto& [typical, seen] : known) {
+    if (typical < matters * sum / count) continue;
+    for (const double each : seen->seconds)
       if (each < furthest * typical)
         factors.push_back(each / typical);
       else if (each < typical + slices)

@@ -28,16 +28,16 @@ struct OperatorTime {
   std::chrono::nanoseconds cpu{0};  // of the thread, if it is large
 };
 
-// What is timed of a task. From own_time on, also how long the thread really ran: on a machine that
-// others use too, the rest is theirs. Asking is a system call, which also slows down what follows,
-// so it is asked once for the task, and for each operator only if that is large.
-enum class Depth { task, own_time, operators, large_operators };
+// What is timed inside a task. With operators comes how long the thread really ran: on a machine
+// that others use too, the rest is theirs. Asking is a system call, which also slows down what
+// follows, so it is asked once for the task, and for each operator only if that is large.
+enum class Depth { task, operators, large_operators };
 
 struct TaskTimes {
   TraceClock::time_point submit, start, end;
   TraceClock::time_point taken;  // by a worker, which then gets the task's data
   std::chrono::nanoseconds acquire{0};
-  std::chrono::nanoseconds cpu{0};  // of the thread, if that is asked
+  std::chrono::nanoseconds cpu{0};  // of the thread, if operators are timed
   int worker = -1;                  // StarPU's number
   double predicted_us = 0;  // what StarPU's scheduler reckoned with; 0 or NaN if it did not care
   Depth depth = Depth::task;
@@ -52,7 +52,7 @@ class OperatorTimer {
  public:
   OperatorTimer(TaskTimes* times, Phase phase, const Node* node = nullptr,
                 Work work = Work::forward)
-      : times_(times && times->depth >= Depth::operators ? times : nullptr) {
+      : times_(times && times->depth != Depth::task ? times : nullptr) {
     if (!times_) return;
     if (times_->depth == Depth::large_operators) cpu_ = thread_time();
     times_->operators.push_back({node, phase, work, TraceClock::now(), {}});

@@ -70,8 +70,8 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
 
 void CostNames::name_in_segments(CostName& name, bool shared) const {
   if (blueprint_.segments.size() < 2) return;
-  name.whole = name.signature;
-  name.signature = segment_signature(name.whole, shared);
+  name.uncut = name.signature;
+  name.signature = segment_signature(name.uncut, shared);
 }
 
 const CostName* CostNames::kept(std::string signature, double bytes, double flops) const {

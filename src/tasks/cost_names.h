@@ -18,7 +18,7 @@ struct CostName {
   std::string signature;
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
   // In a step of several segments, whose data lies in colder memory: its name in a step of one.
-  std::string whole = {};
+  std::string uncut = {};
 };
 
 struct CostPiece {

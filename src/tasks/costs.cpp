@@ -45,30 +45,38 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
   Fits& fits = found->second;
   if (first && profile_) {
     fits.own = profile_->find(piece.name->signature);
-    if (!piece.name->whole.empty()) fits.whole = profile_->find(piece.name->whole);
+    if (!piece.name->uncut.empty()) {
+      // Plans by operators share what blocks keep inside.
+      if (!fits.own) fits.own = profile_->find(segment_signature(piece.name->uncut, false));
+      fits.uncut = profile_->find(piece.name->uncut);
+    }
   }
-  if (!fits.own && !fits.whole) {
+  if (!fits.own && !fits.uncut) {
     answer.cost += guess(piece);
     return;
   }
   const Estimate cost = measured(fits, piece, busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
-  if ((fits.whole ? fits.whole : fits.own)->reaches(piece.size)) answer.known += cost.seconds;
+  const auto reaches = [&](const Fit* fit) { return fit && fit->reaches(piece.size); };
+  if (reaches(fits.own) || reaches(fits.uncut)) answer.known += cost.seconds;
 }
 
 // Steps of several segments are measured at few sizes and with all workers busy: how much longer
 // work takes there than in a step of one is taken from there.
 Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int busy) {
-  if (fits.whole && !fits.own) return fits.whole->at(piece.size, busy);
+  if (fits.uncut && !fits.own) return fits.uncut->at(piece.size, busy);
   const int there = fits.own->busiest();
-  if (!fits.whole || !fits.whole->knows(there)) return fits.own->at(piece.size, busy);
+  const bool better_known = busy == there && fits.own->reaches(piece.size) && fits.uncut &&
+                            !fits.uncut->reaches(piece.size);
+  if (!fits.uncut || !fits.uncut->knows(there) || better_known)
+    return fits.own->at(piece.size, busy);
   const double size = fits.own->nearest(piece.size);
   const Estimate apart = fits.own->at(size, there);
   constexpr double least = 0.8, most = 3;
   const double factor =
-      std::clamp(apart.seconds / fits.whole->at(size, there).seconds, least, most);
-  const Estimate whole = fits.whole->at(piece.size, busy);
+      std::clamp(apart.seconds / fits.uncut->at(size, there).seconds, least, most);
+  const Estimate whole = fits.uncut->at(piece.size, busy);
   return {factor * whole.seconds, factor * whole.low * apart.low / apart.seconds,
           factor * whole.high * apart.high / apart.seconds};
 }

@@ -30,6 +30,10 @@ constexpr int fewest_rounds = 2, rounds_before_judging = 6, most_rounds = 60;
 // A network whose step on one sample takes longer is measured by a few steps alone.
 constexpr Seconds large_step{0.05};
 
+bool meets(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
+}
+
 // Steps of one plan, cut into equal chunks, on fewer live samples or more.
 class Cell {
  public:
@@ -47,7 +51,6 @@ class Cell {
     if (data_)
       visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
                             data_->order(recipe_.seed, 0, recipe_.shuffle))};
-    segments_ = executor_.plan().segments.size() > 1;
     for (const DeviceGroup* group : groups_of(executor_.plan())) {
       gpu_ |= group->kind == DeviceKind::cuda;
       chunks_ += static_cast<std::int64_t>(group->chunks.size());
@@ -62,7 +65,10 @@ class Cell {
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
     std::vector<Observation> all = rounds(warm_up(time), until);
     std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
-    as_in_training(all, time);
+    // The cost of submitting is beside that of a step of one segment; only like is compared with
+    // like.
+    if (!as_in_training(all, time))
+      std::erase_if(all, [](const Observation& each) { return of_submission(each.signature); });
     return all;
   }
 
@@ -111,6 +117,9 @@ class Cell {
   }
 
  private:
+  // Whether tasks tell how far they spread: those of whole steps do, for all plans.
+  bool spreads() const { return !gpu_ && executor_.plan().segments.size() == 1; }
+
   // Of single steps, what `look` makes of each.
   template <class Look>
   std::vector<Observation> watched(Clock::time_point until, const Look& look) {
@@ -132,8 +141,9 @@ class Cell {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
-    // How chunks spread is seen in the second only.
-    const int least_rounds = duration_[1] > large_step && chunks_ == 1 ? 1 : fewest_rounds;
+    // Of a large network so few tasks tell how they spread only if its chunks meet.
+    const bool once = duration_[1] > large_step && !(spreads() && meets(executor_.graph()));
+    const int least_rounds = once ? 1 : fewest_rounds;
     for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
@@ -180,18 +190,19 @@ class Cell {
   }
 
   // Workers submit the next step while others are at work on this one, and get into each other's
-  // way; while every task is looked at, it takes them longer than in training.
-  void as_in_training(std::vector<Observation>& all, Seconds time) {
+  // way; while every task is looked at, it takes them longer than in training. False: there was no
+  // time to see how long.
+  bool as_in_training(std::vector<Observation>& all, Seconds time) {
     constexpr double fewest = 3, most = 12;
     constexpr std::size_t stretches = 2;
     const auto submission = std::ranges::find_if(
         all, [](const Observation& each) { return of_submission(each.signature); });
-    if (submission == all.end()) return;
+    if (submission == all.end()) return false;
     const std::string signature = submission->signature;
     const auto [size, duration] = *duration_.rbegin();
     const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
     // Of a network so large it does not matter.
-    if (static_cast<double>(stretches) * lists * duration > 2.0 * time) return;
+    if (static_cast<double>(stretches) * lists * duration > time) return false;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
     do {
@@ -202,7 +213,7 @@ class Cell {
     Profile costs;
     costs.learn(all);
     const Fit* fit = costs.find(signature);
-    if (!fit) return;
+    if (!fit) return false;
     double typically = 0;
     for (const double each : submitted_)
       typically += fit->at(each, static_cast<int>(std::min(chunks_, workers_))).seconds;
@@ -210,6 +221,7 @@ class Cell {
     const double part = std::clamp(median(flowing) / typically, 0.25, 3.0);
     for (Observation& seen : all)
       if (seen.signature == signature) seen.seconds *= part;
+    return true;
   }
 
   // Runs the first steps of each size, the ends first, and tells those there was time for. What
@@ -227,14 +239,14 @@ class Cell {
         duration_[size] = duration_[1] > large_step ? duration_[1] * static_cast<double>(size)
                                                     : shortest_step(size);
       }
-      at_best += duration_[size] * fewest_rounds;
+      at_best += duration_[size] * fewest_rounds * in_a_row(size);
       sizes.push_back(size);
     }
     return sizes;
   }
 
-  // Whole chunks find less of their data in the caches than small ones, so they are measured if a
-  // step or two of them fit; of a network that is larger still, small ones have to tell enough.
+  // Whole chunks find less of their data in the caches than small ones, so they are measured if
+  // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
     if (largest_ <= probe || duration_[1] > large_step) return std::min(largest_, probe);
@@ -242,7 +254,7 @@ class Cell {
     duration_[probe] = shortest_step(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
-    while (largest > probe && 1.5 * (duration_[1] + each * static_cast<double>(largest)) > time)
+    while (largest > probe && 3.0 * (duration_[1] + each * static_cast<double>(largest)) > time)
       largest /= 2;
     return std::max(largest, probe);
   }
@@ -380,30 +392,13 @@ class Cell {
     for (std::size_t i = count > 1 ? 1 : 0; i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
       // The first of a size meet cold caches.
-      if (large && depth == Depth::large_operators && warm_.contains(size)) spread_.add(done);
+      if (large && spreads() && warm_.contains(size)) spread_.add(done);
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
-    if (large && depth == Depth::operators && !gpu_ && !segments_) watch_spread(size);
     submitted_ = submitted_by_workers(*list);
     warm_.insert(size);
     return seen;
-  }
-
-  // Small operators take longer while every one of them is looked at, so their tasks are looked at
-  // once more, as wholes, and in a longer row, where one worker's delay meets another's. How long
-  // they take beside the sum of the operators is a part of the spread.
-  void watch_spread(std::int64_t size) {
-    constexpr double row = 0.03, most = 150;
-    const auto count = static_cast<int>(std::clamp(row / duration_[size].count(), 1.0, most));
-    int seen = 0;
-    executor_.watch(
-        [&](const ListTimes& done) {
-          if (seen++ > 0 || count == 1) spread_.add(done);
-        },
-        Depth::own_time);
-    steps(size, count);
-    executor_.watch_no_more();
   }
 
   // What each of a list's tasks that submit others has to do, as the profile counts it.
@@ -438,15 +433,11 @@ class Cell {
   std::vector<double> submitted_;             // see submitted_by_workers
   std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
-  bool gpu_ = false, segments_ = false;
+  bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
   std::int64_t next_ = 0;                // sample
   std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
 };
-
-bool meets(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
-}
 
 // A network so small that it is all runtime.
 Graph chains() {

@@ -1,6 +1,7 @@
 #include "train/contest.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "profile/robust.h"
 
@@ -25,10 +26,20 @@ struct Actor {
   }
 };
 
-// Who was fastest of many was lucky in part: turns that had no say in that tell by how much.
-double luck_of_best(const std::vector<Actor>& actors, const ContestRules& rules) {
+// To go on with another round. There are two in any case; later ones leave time for the last turns
+// of the best.
+double needed(const std::vector<Actor>& actors, int round, const ContestRules& rules) {
+  if (round < 2) return 0;
+  const auto still = std::ranges::count(actors, false, &Actor::behind);
+  return static_cast<double>(still + encores) * rules.turn_seconds;
+}
+
+// Who was fastest of many was lucky in part: turns that had no say in that tell by how much its
+// time is to be corrected.
+double correction(const std::vector<Actor>& actors, const ContestRules& rules) {
   if (actors.size() < 2) return 1;
-  const Actor& best = *std::ranges::min_element(actors, {}, &Actor::seconds);
+  const Actor& best = *std::ranges::min_element(
+      actors, {}, [](const Actor& actor) { return std::pair(actor.behind, actor.seconds()); });
   std::vector<double> taken;
   for (int i = 0; i < encores && rules.seconds_left() > 0; ++i)
     taken.push_back(rules.turn(best.index));
@@ -41,8 +52,7 @@ std::vector<double> contest(std::size_t count, const ContestRules& rules) {
   std::vector<Actor> actors;
   for (std::size_t i = 0; i < count; ++i) actors.push_back({i});
   for (int round = 0; round < rounds; ++round) {
-    const double kept = round > 1 ? encores * rules.turn_seconds : 0;
-    if (round > 0 && rules.seconds_left() < kept) break;
+    if (round > 0 && rules.seconds_left() < needed(actors, round, rules)) break;
     double best = 1e30;
     for (Actor& actor : actors) {
       if (actor.behind) continue;
@@ -53,9 +63,9 @@ std::vector<double> contest(std::size_t count, const ContestRules& rules) {
       for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
   }
   // All are taken to have been as lucky, so that they stay in order.
-  const double luck = luck_of_best(actors, rules);
+  const double factor = correction(actors, rules);
   std::vector<double> seconds;
-  for (const Actor& actor : actors) seconds.push_back(luck * actor.seconds());
+  for (const Actor& actor : actors) seconds.push_back(factor * actor.seconds());
   return seconds;
 }
 

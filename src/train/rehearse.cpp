@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fewest_steps = 4, fewest_steps_of_tasks = 6;
 constexpr std::size_t most_finalists = 8;
-constexpr double turn_seconds = 0.12;
+constexpr double measured_seconds = 0.12;  // of a turn
 // Starting and ending a runtime, and until it has settled.
 constexpr double between_turns = 0.05 + SettledSteps::settling_seconds;
 
@@ -63,7 +63,7 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
   const double turn =
-      std::max(turn_seconds, static_cast<double>(fewest_steps) * choice.best().step_seconds) +
+      std::max(measured_seconds, static_cast<double>(fewest_steps) * choice.best().step_seconds) +
       between_turns;
   const auto seats = static_cast<std::size_t>(
       std::min(budget.count() / (2 * turn), static_cast<double>(most_finalists)));
@@ -77,7 +77,7 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   ContestRules rules;
   rules.turn_seconds = turn;
   rules.turn = [&](std::size_t actor) {
-    return while_near([&] { return try_out(job, candidate(actor).plan, turn_seconds); });
+    return while_near([&] { return try_out(job, candidate(actor).plan, measured_seconds); });
   };
   rules.seconds_left = [&] { return Seconds(budget - (Clock::now() - begin)).count(); };
   const std::vector<double> seconds = contest(actors.size(), rules);

@@ -125,6 +125,24 @@ TEST_F(Observing, WhatHasNoCostHasNoSpread) {
   EXPECT_TRUE(meter.observations(names, Profile(), 2).empty());
 }
 
+// What is left out of the sum would seem to be a delay.
+TEST_F(Observing, WorkOfWhichAPieceWasNeverTimedHasNoSpread) {
+  run(2, 0, 0);
+  SpreadMeter meter;
+  for (int step = 0; step < 160; ++step)
+    meter.add({blueprint, list, share_out(blueprint.chunks, 64), times});
+  std::vector<Observation> all = seen();
+  Profile most, every;
+  every.learn(all);
+  EXPECT_FALSE(meter.observations(names, every, 2).empty());
+  std::erase_if(all, [missing = all.front().signature](const Observation& each) {
+    return each.signature == missing;
+  });
+  ASSERT_FALSE(all.empty());
+  most.learn(all);
+  EXPECT_TRUE(meter.observations(names, most, 2).empty());
+}
+
 // Tasks 2 and 3 of the list are the forward and backward of the two chunks.
 TEST_F(Observing, TasksSideBySideAreInCompanyAndOthersAlone) {
   run(2, 0, 0);

@@ -137,7 +137,7 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
            names.pieces(each.actions.front(), 8).size() == 1;
   });
   const CostPiece piece = names.pieces(task.actions.front(), 8).front();
-  ASSERT_FALSE(piece.name->whole.empty());
+  ASSERT_FALSE(piece.name->uncut.empty());
   const auto cost = [&](std::vector<Observation> session, int busy) {
     const auto profile = std::make_shared<Profile>();
     profile->learn(session);
@@ -145,10 +145,20 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   };
   std::vector<Observation> session;
   for (int i = 0; i < 4; ++i) {
-    session.push_back({piece.name->whole, 8, 1, 1e-4});
-    session.push_back({piece.name->whole, 8, 4, 2e-4});
+    session.push_back({piece.name->uncut, 8, 1, 1e-4});
+    session.push_back({piece.name->uncut, 8, 4, 2e-4});
   }
   EXPECT_NEAR(cost(session, 1), 1e-4, 1e-8) << "where it was never measured, as in one segment";
+  std::vector<Observation> beside = session;
+  for (int i = 0; i < 4; ++i)
+    beside.push_back({segment_signature(piece.name->uncut, false), 8, 4, 2.4e-4});
+  EXPECT_NEAR(cost(beside, 4), 2.4e-4, 1e-8) << "what is not shared by blocks, as inside of one";
+  std::vector<Observation> larger;
+  for (int i = 0; i < 4; ++i) {
+    larger.push_back({piece.name->uncut, 1, 4, 1e-6});
+    larger.push_back({piece.name->signature, 8, 4, 9e-4});
+  }
+  EXPECT_NEAR(cost(larger, 4), 9e-4, 1e-8) << "measured at this size, and the other far from it";
   for (int i = 0; i < 4; ++i) session.push_back({piece.name->signature, 8, 4, 3e-4});
   EXPECT_NEAR(cost(session, 4), 3e-4, 1e-8);
   EXPECT_NEAR(cost(session, 1), 1.5e-4, 1e-8);
@@ -157,7 +167,7 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   EXPECT_NEAR(cost(session, 4), 6e-4, 1e-8) << "an accident is no cold memory";
   session.erase(session.begin(), session.begin() + 8);
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "nothing to compare with";
-  session.push_back({piece.name->whole, 8, 1, 1e-4});
+  session.push_back({piece.name->uncut, 8, 1, 1e-4});
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "crowding is no cold memory";
 }
 

@@ -3,59 +3,61 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 
 namespace regatta {
 namespace {
 
-// Turns of a second each that take what `truth` says, with errors of up to a tenth.
+// Turns of a second each that take what `truth` says, with errors.
 class Stage {
  public:
-  explicit Stage(std::vector<double> truth, double time = 1e9, unsigned seed = 1)
-      : truth_(std::move(truth)), left_(time), chance_(seed) {}
+  explicit Stage(std::vector<double> truth, double time = 1e9, double errors = 0.1,
+                 unsigned seed = 1)
+      : truth_(std::move(truth)), left_(time), errors_(errors), chance_(seed) {}
 
   std::vector<double> play() {
     ContestRules rules;
     rules.turn_seconds = 1;
     rules.turn = [this](std::size_t actor) {
-      ++turns_[actor];
+      turns_.push_back(actor);
       left_ -= 1;
-      return truth_[actor] * std::uniform_real_distribution(0.9, 1.1)(chance_);
+      const double chance = static_cast<double>(chance_()) / std::mt19937::max();
+      return truth_[actor] * (1 + errors_ * (2 * chance - 1));
     };
     rules.seconds_left = [this] { return left_; };
     return contest(truth_.size(), rules);
   }
-  int turns(std::size_t actor) const { return turns_.at(actor); }
+  std::ptrdiff_t turns(std::size_t actor) const { return std::ranges::count(turns_, actor); }
+  const std::vector<std::size_t>& turns() const { return turns_; }
 
  private:
   std::vector<double> truth_;
-  double left_;
+  double left_, errors_;
   std::mt19937 chance_;
-  std::map<std::size_t, int> turns_;
+  std::vector<std::size_t> turns_;
 };
 
 TEST(Contest, TheFastestIsToldAsFastAsItIsNotAsItWasInItsLuckiestTurns) {
   double told = 0;
   constexpr int plays = 200;
   for (unsigned seed = 0; seed < plays; ++seed)
-    told += std::ranges::min(Stage(std::vector(8, 1.0), 1e9, seed).play());
+    told += std::ranges::min(Stage(std::vector(8, 1.0), 1e9, 0.1, seed).play());
   EXPECT_NEAR(told / plays, 1, 0.01) << "chosen by its own turns it would be 4% less";
 }
 
 TEST(Contest, WhoFallsFarBehindHasNoFurtherTurn) {
-  Stage stage({1, 1.5, 1.02});
+  Stage stage({1, 1.5, 1.005}, 1e9, 0.001);
   const std::vector<double> told = stage.play();
   EXPECT_EQ(stage.turns(1), 1);
-  EXPECT_GE(stage.turns(0), 2);
-  EXPECT_GE(stage.turns(2), 2);
-  EXPECT_NEAR(told[1], 1.5, 0.3);
+  EXPECT_EQ(stage.turns(2), 8) << "it is never far behind";
+  EXPECT_EQ(stage.turns(0), 8 + 3);
+  EXPECT_NEAR(told[1], 1.5, 0.01);
 }
 
 TEST(Contest, AFasterOneIsFoundAmongErrorsThatAreLarger) {
   int right = 0;
   for (unsigned seed = 0; seed < 50; ++seed) {
-    const std::vector<double> told = Stage({1.06, 1, 1.06, 1.06}, 1e9, seed).play();
+    const std::vector<double> told = Stage({1.06, 1, 1.06, 1.06}, 1e9, 0.1, seed).play();
     right += std::ranges::min_element(told) - told.begin() == 1;
   }
   EXPECT_GT(right, 33) << "by chance it would be 12";
@@ -68,9 +70,27 @@ TEST(Contest, EveryOneHasATurnHoweverLittleTimeThereIs) {
 }
 
 TEST(Contest, KeepsTimeForTheLastTurnsOfTheBest) {
-  Stage stage({1, 1.005}, 11);
-  stage.play();
-  EXPECT_EQ(stage.turns(0) + stage.turns(1), 11) << "four rounds of two, and three of the best";
+  for (const double time : {11, 12}) {
+    Stage stage({1, 1.005}, time, 0.001);
+    stage.play();
+    const std::vector<std::size_t> four_rounds_and_the_best{0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0};
+    EXPECT_EQ(stage.turns(), four_rounds_and_the_best) << time;
+  }
+}
+
+// It seems fastest by its one lucky turn, after which it dropped out.
+TEST(Contest, TheLastTurnsAreOfOneThatStayedIn) {
+  std::vector<std::size_t> turns;
+  ContestRules rules;
+  rules.seconds_left = [] { return 1e9; };
+  rules.turn = [&](std::size_t actor) {
+    const auto before = std::ranges::count(turns, actor);
+    turns.push_back(actor);
+    if (actor == 1) return before == 0 ? 1.15 : 9.0;
+    return before == 0 ? 0.9 : 1.3;
+  };
+  contest(2, rules);
+  EXPECT_EQ(turns.back(), 0);
 }
 
 }  // namespace
