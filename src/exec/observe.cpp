@@ -140,22 +140,42 @@ void SpreadMeter::add(const ListTimes& done) {
   // elsewhere. What neighbours rob them of is a part of the spread: all who meet wait for it.
   const bool robbed = done.blueprint.plan.workers_submit && !done.list.submits_itself() &&
                       done.blueprint.group(GroupId{0}).team == 1;
+  Step step;
+  for (const ChunkSpan& span : done.spans) step.samples += span.count;
+  Time first = Time::max(), last = Time::min();
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const std::vector<Action>& actions = done.list.tasks[t].actions;
     const auto found = std::ranges::find_if(actions, [](const Action& action) {
       return action.phase == Phase::forward || action.phase == Phase::backward;
     });
     if (found == actions.end()) continue;
-    const Action& first = *found;
     const TaskTimes& times = done.times[t];
     double seconds = seconds_between(times.start, times.end);
     if (robbed && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
     if (seconds <= 0) continue;
-    Seen& seen =
-        kinds_[{first.phase, first.segment.value, first.part, done.spans[first.chunk.value].count}];
-    if (seen.actions.empty()) seen.actions = actions;
-    seen.seconds.push_back(seconds);
+    first = std::min(first, times.start);
+    last = std::max(last, times.end);
+    const Kind kind{found->phase, found->segment.value, found->part,
+                    done.spans[found->chunk.value].count};
+    actions_.try_emplace(kind, actions);
+    step.tasks.emplace_back(kind, seconds);
   }
+  if (step.tasks.empty()) return;
+  step.seconds = seconds_between(first, last);
+  steps_.push_back(std::move(step));
+}
+
+std::map<SpreadMeter::Kind, std::vector<double>> SpreadMeter::typical_steps() const {
+  constexpr double held_up = 1.15;
+  std::map<std::int64_t, std::vector<double>> by_samples;
+  for (const Step& step : steps_) by_samples[step.samples].push_back(step.seconds);
+  std::map<std::int64_t, double> longest;
+  for (auto& [samples, seconds] : by_samples) longest[samples] = held_up * median(seconds);
+  std::map<Kind, std::vector<double>> kinds;
+  for (const Step& step : steps_)
+    if (step.seconds <= longest[step.samples])
+      for (const auto& [kind, seconds] : step.tasks) kinds[kind].push_back(seconds);
+  return kinds;
 }
 
 std::vector<Observation> SpreadMeter::observations(const CostNames& names, const Profile& costs,
@@ -166,9 +186,9 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
   constexpr std::size_t enough = 4 * spread_levels, accidents = 2;
   constexpr double matters = 0.1, furthest = 4, slices = 0.01;
   // 0: not all of it is known.
-  const auto typical_of = [&](const Kind& kind, const Seen& seen) {
+  const auto typical_of = [&](const Kind& kind) {
     double typical = 0;
-    for (const Action& action : seen.actions)
+    for (const Action& action : actions_.at(kind))
       for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind))) {
         const Fit* fit = costs.find(piece.name->signature);
         if (!fit) return 0.0;
@@ -177,18 +197,19 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
     return typical;
   };
   double sum = 0, count = 0;
-  std::vector<std::pair<double, const Seen*>> known;
-  for (const auto& [kind, seen] : kinds_) {
-    const double typical = typical_of(kind, seen);
+  std::vector<std::pair<double, std::vector<double>>> known;
+  std::map<Kind, std::vector<double>> kinds = typical_steps();
+  for (auto& [kind, seconds] : kinds) {
+    const double typical = typical_of(kind);
     if (typical <= 0) continue;
-    known.emplace_back(typical, &seen);
-    count += static_cast<double>(seen.seconds.size());
-    sum += static_cast<double>(seen.seconds.size()) * typical;
+    count += static_cast<double>(seconds.size());
+    sum += static_cast<double>(seconds.size()) * typical;
+    known.emplace_back(typical, std::move(seconds));
   }
   std::vector<double> factors;
-  for (const auto& [typical, seen] : known) {
+  for (const auto& [typical, seconds] : known) {
     if (typical < matters * sum / count) continue;
-    for (const double each : seen->seconds)
+    for (const double each : seconds)
       if (each < furthest * typical)
         factors.push_back(each / typical);
       else if (each < typical + slices)

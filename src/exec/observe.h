@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "exec/recording.h"
@@ -31,7 +32,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
 
 // Gathers how far the tasks of chunks spread, by the clock, about what the costs of their pieces
 // add up to. Those are where timings crowd; a worker that shares its core with a neighbour's is far
-// from there.
+// from there. Only typical steps count: one that was held up as a whole is told by nobody.
 class SpreadMeter {
  public:
   void add(const ListTimes& done);
@@ -41,11 +42,15 @@ class SpreadMeter {
 
  private:
   using Kind = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t>;  // and samples
-  struct Seen {
-    std::vector<Action> actions;
-    std::vector<double> seconds;
+  struct Step {
+    std::int64_t samples = 0;
+    double seconds = 0;  // from its first such task to the end of its last
+    std::vector<std::pair<Kind, double>> tasks = {};
   };
-  std::map<Kind, Seen> kinds_;
+  std::map<Kind, std::vector<double>> typical_steps() const;
+
+  std::map<Kind, std::vector<Action>> actions_;
+  std::vector<Step> steps_;
 };
 
 // What the runtime took beside the work, of lists with nothing else on its way that do not submit

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "models/models.h"
@@ -54,6 +55,12 @@ class Observing : public testing::Test {
     costs.learn(seen());
     return times[2].end - times[2].start;
   }
+  // Both chunks' tasks begin together.
+  void take(std::size_t t, nanoseconds length, std::optional<nanoseconds> own = {}) {
+    times[t].start = begin;
+    times[t].end = begin + length;
+    times[t].cpu = own.value_or(length);
+  }
   std::size_t pieces(std::size_t t) const {
     std::size_t count = 0;
     for (const Action& action : list.tasks[t].actions) count += names.pieces(action, 32).size();
@@ -68,17 +75,17 @@ class Observing : public testing::Test {
   std::vector<TaskTimes> times;
 };
 
-// Every fourth step takes twice as long.
+// Of the two chunks' tasks, 2 and 3, the second takes twice as long.
 TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   Profile costs;
   const nanoseconds length = learn_from_one(costs);
   SpreadMeter meter;
-  for (int step = 0; step < 80; ++step) {
-    times[2].end = times[2].start + length * (step % 4 == 0 ? 2 : 1);
-    times[2].cpu = times[2].end - times[2].start;
+  for (int step = 0; step < 40; ++step) {
+    take(2, length);
+    take(3, 2 * length);
     meter.add({blueprint, list, spans, times});
-    EXPECT_EQ(meter.observations(names, costs, 2).empty(), step < 63) << "few tell nothing";
+    EXPECT_EQ(meter.observations(names, costs, 2).empty(), step < 31) << "few tell nothing";
   }
   const std::vector<Observation> all = meter.observations(names, costs, 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
@@ -86,7 +93,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
     EXPECT_EQ(all[level].signature, spread_signature(names.place(GroupId{0})));
     EXPECT_EQ(all[level].size, static_cast<double>(level + 1));
     EXPECT_EQ(all[level].busy, 2);
-    EXPECT_NEAR(all[level].seconds, level < 12 ? 1 : 2, 1e-3);
+    EXPECT_NEAR(all[level].seconds, level < 8 ? 1 : 2, 1e-3);
   }
 }
 
@@ -94,20 +101,17 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
 TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   Profile costs;
-  const nanoseconds length = learn_from_one(costs);
-  // Every tenth is `late`, of which its thread had `own` on the CPU; `rarely` comes three times.
+  const nanoseconds length = learn_from_one(costs), none{0};
+  // One of two is `late`, of which its thread had `own` on the CPU; `rarely` comes three times.
   const auto slowest = [&](nanoseconds late, nanoseconds own, nanoseconds rarely) {
     SpreadMeter meter;
     for (int step = 0; step < 160; ++step) {
-      const bool tenth = step % 10 == 0;
-      times[2].cpu = length + (tenth ? own : nanoseconds(0));
-      times[2].end = times[2].start + length + (tenth ? late : nanoseconds(0)) +
-                     (step % 50 == 7 ? rarely : nanoseconds(0));
+      take(2, length);
+      take(3, length + late + (step % 50 == 7 ? rarely : none), length + own);
       meter.add({blueprint, list, spans, times});
     }
     return meter.observations(names, costs, 2).back().seconds;
   };
-  const nanoseconds none{0};
   EXPECT_NEAR(slowest(2 * length, 2 * length, none), 3, 1e-3);
   EXPECT_NEAR(slowest(2 * length, none, none), 3, 1e-3) << "kept by a neighbour";
   const nanoseconds slice = std::chrono::milliseconds(3);
@@ -115,6 +119,21 @@ TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   EXPECT_NEAR(slowest(2 * length, none, std::chrono::seconds(5)), 3, 1e-3) << "asleep";
   blueprint.plan.workers_submit = true;
   EXPECT_NEAR(slowest(2 * length, none, none), 1, 1e-3) << "kept by the thread that submits";
+}
+
+// The time of a typical step does not know of them either.
+TEST_F(Observing, AStepThatWasHeldUpTellsNothingOfSpread) {
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  Profile costs;
+  const nanoseconds length = learn_from_one(costs);
+  SpreadMeter meter;
+  for (int step = 0; step < 160; ++step) {
+    take(2, length * (step % 4 == 0 ? 2 : 1));
+    take(3, length);
+    meter.add({blueprint, list, spans, times});
+  }
+  for (const Observation& level : meter.observations(names, costs, 2))
+    EXPECT_NEAR(level.seconds, 1, 1e-3);
 }
 
 TEST_F(Observing, WhatHasNoCostHasNoSpread) {
