@@ -141,15 +141,13 @@ class Cell {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
-    // Of a large network so few tasks tell how they spread only if its chunks meet.
-    const bool once = duration_[1] > large_step && !(spreads() && meets(executor_.graph()));
-    const int least_rounds = once ? 1 : fewest_rounds;
     for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
         if (settled.contains(size)) continue;
-        if (round >= least_rounds && Clock::now() > until) return all;
-        std::vector<Observation> seen = observe(size);
+        if (round >= fewest_rounds && Clock::now() > until) return all;
+        // The first meets cold memory.
+        std::vector<Observation> seen = observe(size, round > 0);
         all.insert(all.end(), seen.begin(), seen.end());
         std::vector<Observation>& so_far = by_size[size];
         so_far.insert(so_far.end(), seen.begin(), seen.end());
@@ -363,7 +361,7 @@ class Cell {
     return gpu_ || step > too_long ? 1 : static_cast<int>(std::clamp(row / step, fewest, most));
   }
 
-  std::vector<Observation> observe(std::int64_t size) {
+  std::vector<Observation> observe(std::int64_t size, bool counts) {
     const Seconds& last = duration_[size];
     const int count = in_a_row(size);
     std::vector<std::vector<TaskTimes>> taken;
@@ -388,16 +386,14 @@ class Cell {
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
     // Small ones are all caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
+    submitted_ = submitted_by_workers(*list);
     std::vector<Observation> seen;
-    for (std::size_t i = count > 1 ? 1 : 0; i < taken.size(); ++i) {
+    for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
-      // The first of a size meet cold caches.
-      if (large && spreads() && warm_.contains(size)) spread_.add(done);
+      if (large && spreads()) spread_.add(done);
       for (Observation& each : observations_of(done, *names_, large))
         if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
     }
-    submitted_ = submitted_by_workers(*list);
-    warm_.insert(size);
     return seen;
   }
 
@@ -431,7 +427,6 @@ class Cell {
   std::optional<CostNames> names_;
   SpreadMeter spread_;
   std::vector<double> submitted_;             // see submitted_by_workers
-  std::set<std::int64_t> warm_;               // sizes that were measured before
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
