@@ -59,11 +59,12 @@ class Cell {
     }
   }
 
-  // Of a plan with several segments: what takes longer there, and nothing else.
+  // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
+  // alone: small ones, in one segment, find all their data in the caches, as whole ones do not.
   std::vector<Observation> measure_segments(Seconds time) {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    std::vector<Observation> all = rounds(warm_up(time), until);
+    std::vector<Observation> all = rounds({largest_size(time)}, until);
     std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
     // The cost of submitting is beside that of a step of one segment; only like is compared with
     // like.
@@ -222,21 +223,30 @@ class Cell {
     return true;
   }
 
+  void first_look(std::int64_t size) {
+    if (duration_.contains(size)) return;
+    first_runs(size);
+    const bool large = size > 1 && duration_[1] > large_step;
+    duration_[size] = large ? duration_[1] * static_cast<double>(size) : shortest_step(size);
+  }
+
+  std::int64_t largest_size(Seconds time) {
+    first_look(1);
+    const std::int64_t size = affordable(2.0 * time);
+    first_look(size);
+    return size;
+  }
+
   // Runs the first steps of each size, the ends first, and tells those there was time for. What
   // counts is how long steps take at best: a small network is measured whole on a busy machine too.
   std::vector<std::int64_t> warm_up(Seconds time) {
     const Clock::time_point begin = Clock::now();
-    first_runs(1);
-    duration_[1] = shortest_step(1);
+    first_look(1);
     std::vector<std::int64_t> sizes{1};
     Seconds at_best{0};
     for (const std::int64_t size : sizes_up_to(affordable(time))) {
       if (sizes.size() > 1 && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
-      if (!duration_.contains(size)) {
-        first_runs(size);
-        duration_[size] = duration_[1] > large_step ? duration_[1] * static_cast<double>(size)
-                                                    : shortest_step(size);
-      }
+      first_look(size);
       at_best += duration_[size] * fewest_rounds * in_a_row(size);
       sizes.push_back(size);
     }
@@ -248,8 +258,7 @@ class Cell {
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
     if (largest_ <= probe || duration_[1] > large_step) return std::min(largest_, probe);
-    first_runs(probe);
-    duration_[probe] = shortest_step(probe);
+    first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
     while (largest > probe && 3.0 * (duration_[1] + each * static_cast<double>(largest)) > time)
