@@ -62,7 +62,7 @@ void declare_cell(CLI::App& app, CellOptions& cell) {
       ->check(whole_number(1));
   app.add_option("--seconds", cell.seconds, "length of each run")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(number(0.0, 86400.0))
       ->capture_default_str();
 }
 

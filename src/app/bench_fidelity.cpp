@@ -163,12 +163,12 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->check(whole_number(1));
   app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs, before each round")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
                  "length of a measurement, when it has settled; four steps at least")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each cell, taking turns")
       ->type_name("N")
@@ -176,7 +176,7 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->capture_default_str();
   app.add_option("--budget", flags.budget, "start no further cell after so many minutes")
       ->type_name("MINUTES")
-      ->check(CLI::Range(0.0, 10000.0))
+      ->check(number(0.0, 10000.0))
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "of the order of turns")
       ->type_name("N")

@@ -235,17 +235,17 @@ void declare_granularity(CLI::App& app, GranularityFlags& flags) {
       ->check(whole_number(1, most_workers));
   app.add_option("--budget", flags.budget, "start no further cell after so many minutes")
       ->type_name("MINUTES")
-      ->check(CLI::Range(0.0, 10000.0))
+      ->check(number(0.0, 10000.0))
       ->capture_default_str();
   app.add_option("--max-step", flags.max_step,
                  "leave out cells whose step would take longer, seconds: one worker's, shared")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
                  "length of one measurement, when it has settled; two steps at least")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each plan, taking turns")
       ->type_name("N")

@@ -59,14 +59,14 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
       ->capture_default_str();
   add_slow_flag(app, flags.slow);
   app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs, before each round")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--balance", flags.balance, "at most so many seconds of trying shares out")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
                  "length of a measurement, when it has settled; four steps at least")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each, taking turns")
       ->check(whole_number(1, 100))

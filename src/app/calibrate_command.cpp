@@ -51,7 +51,7 @@ void declare(CLI::App& app, CalibrateFlags& flags) {
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds, "time for each model and batch")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(number(0.0, 86400.0))
       ->capture_default_str();
   add_json_flag(app, flags.json_file);
   app.footer("Example:\n  regatta calibrate --model resnet18 --input 3x64x64 --batch 32,64");

@@ -149,6 +149,19 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return {check, ""};
 }
 
+CLI::Validator number(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data(), end, value);
+    if (code == std::errc{} && stop == end && value >= least && value <= most) return "";
+    char range[64];
+    std::snprintf(range, sizeof range, "%g to %g", least, most);
+    return "'" + text + "' is not a number from " + range;
+  };
+  return {check, ""};
+}
+
 std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text) {
   std::vector<std::int64_t> sizes;
   std::size_t begin = 0;

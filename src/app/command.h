@@ -44,6 +44,8 @@ bool parse(CLI::App& app, std::span<const char* const> arguments);
 
 // For flags that count: CLI11 would take -1 or 1e30 for some number.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = INT64_MAX);
+// For those that measure: CLI11's own ranges let "nan" through.
+CLI::Validator number(double least, double most);
 
 // "3" or "3,5"; `flag` is named in the error.
 std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string& text);

@@ -99,7 +99,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--images-per-s", flags.images_per_s,
                  "what one rank was measured to do alone; costs are scaled to it")
       ->type_name("X")
-      ->check(CLI::PositiveNumber);
+      ->check(number(1e-6, 1e12));
   app.add_option("--out", flags.out, "leave a run folder with the trace and a report")
       ->type_name("RUN");
   add_json_flag(app, flags.json_file);

@@ -30,10 +30,6 @@ constexpr int fewest_rounds = 2, rounds_before_judging = 6, most_rounds = 60;
 // A network whose step on one sample takes longer is measured by a few steps alone.
 constexpr Seconds large_step{0.05};
 
-bool meets(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
-}
-
 // Steps of one plan, cut into equal chunks, on fewer live samples or more.
 class Cell {
  public:
@@ -442,6 +438,10 @@ class Cell {
   std::int64_t next_ = 0;                // sample
   std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
 };
+
+bool meets(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
+}
 
 // A network so small that it is all runtime.
 Graph chains() {

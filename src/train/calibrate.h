@@ -27,9 +27,8 @@ struct CalibrationOptions {
 ProfileStore profile_store();
 
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one
-// segment and by blocks. Ends
-// when all is known well enough, or the budget is spent. No executor may be alive meanwhile.
-// Without data, loading is not measured.
+// segment and by blocks. Ends when all is known well enough, or the budget is spent. No executor
+// may be alive meanwhile. Without data, loading is not measured.
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
                                    const std::shared_ptr<const Dataset>& data,
                                    const CalibrationOptions& options);

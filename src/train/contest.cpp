@@ -26,8 +26,8 @@ struct Actor {
   }
 };
 
-// To go on with another round. There are two in any case; later ones leave time for the last turns
-// of the best.
+// To go on with another round: any time for the second; later ones leave some for the last turns of
+// the best.
 double needed(const std::vector<Actor>& actors, int round, const ContestRules& rules) {
   if (round < 2) return 0;
   const auto still = std::ranges::count(actors, false, &Actor::behind);

@@ -82,5 +82,16 @@ TEST(BenchCell, TimesEveryStep) {
   EXPECT_EQ(read_json(file).at("step_s").size(), 9u);
 }
 
+TEST(Bench, SecondsThatAreNoNumberAreRefused) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"bench", "granularity", "--seconds", "nan"},
+        std::vector<std::string>{"bench", "fidelity", "--calibrate", "inf"},
+        std::vector<std::string>{"calibrate", "--model", "tiny", "--seconds", "nan"}}) {
+    const ProgramRun run = run_regatta(wrong);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr("is not a number from 0 to"));
+  }
+}
+
 }  // namespace
 }  // namespace regatta

@@ -105,10 +105,10 @@ std::map<std::string, int> marks_of(const Blueprint& blueprint) {
     for (const Action& action : task.actions) {
       if (!of_chunk(action.phase) || action.phase == Phase::deliver) continue;
       for (const CostPiece& piece : names.pieces(action, 8)) {
-        const auto& [signature, flops, bytes, whole] = *piece.name;
-        EXPECT_EQ(of_segments(signature), !whole.empty()) << signature;
-        EXPECT_FALSE(of_segments(whole));
-        ++found[whole.empty() ? "" : signature.substr(whole.size() + 3)];
+        const auto& [signature, flops, bytes, uncut] = *piece.name;
+        EXPECT_EQ(of_segments(signature), !uncut.empty()) << signature;
+        EXPECT_FALSE(of_segments(uncut));
+        ++found[uncut.empty() ? "" : signature.substr(uncut.size() + 3)];
       }
     }
   return found;
