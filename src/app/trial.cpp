@@ -56,6 +56,7 @@ void learn_costs(Profile& profile, const TrainJob& job, int workers, double seco
   options.workers = workers;
   options.layout = default_cpu_layout();
   options.budget = Seconds(seconds);
+  options.whole_chunks = true;  // the steps measured beside them take longer
   profile.learn(calibrate(job.graph, job.recipe, job.data, options));
 }
 

@@ -143,8 +143,8 @@ class Cell {
       for (const std::int64_t size : sizes) {
         if (settled.contains(size)) continue;
         if (round >= fewest_rounds && Clock::now() > until) return all;
-        // The first meets cold memory.
-        std::vector<Observation> seen = observe(size, round > 0);
+        // The first meets cold caches, which long steps do not notice.
+        std::vector<Observation> seen = observe(size, round > 0 || duration_[size] > large_step);
         all.insert(all.end(), seen.begin(), seen.end());
         std::vector<Observation>& so_far = by_size[size];
         so_far.insert(so_far.end(), seen.begin(), seen.end());
@@ -221,9 +221,10 @@ class Cell {
 
   void first_look(std::int64_t size) {
     if (duration_.contains(size)) return;
-    first_runs(size);
+    const Seconds begun = first_runs(size);
     const bool large = size > 1 && duration_[1] > large_step;
-    duration_[size] = large ? duration_[1] * static_cast<double>(size) : shortest_step(size);
+    duration_[size] =
+        large ? std::min(begun, duration_[1] * static_cast<double>(size)) : shortest_step(size);
   }
 
   std::int64_t largest_size(Seconds time) {
@@ -253,7 +254,7 @@ class Cell {
   // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
-    if (largest_ <= probe || duration_[1] > large_step) return std::min(largest_, probe);
+    if (largest_ <= probe || options_.whole_chunks) return largest_;
     first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
@@ -263,11 +264,17 @@ class Cell {
   }
 
   // Until every worker has made its kernels for the size. A GPU captures its graph in the second
-  // run.
-  void first_runs(std::int64_t size) {
+  // run. Tells how long the shortest took.
+  Seconds first_runs(std::int64_t size) {
+    Seconds shortest{1e9};
+    const auto run = [&] {
+      const Clock::time_point begin = Clock::now();
+      steps(size, 1);
+      shortest = std::min(shortest, Seconds(Clock::now() - begin));
+    };
     if (gpu_) {
-      steps(size, 3);
-      return;
+      for (int i = 0; i < 3; ++i) run();
+      return shortest;
     }
     std::set<int> workers;
     executor_.watch(
@@ -276,8 +283,9 @@ class Cell {
             if (done.list.tasks[t].flops > 0) workers.insert(done.times[t].worker);
         },
         Depth::task);
-    for (int i = 0; i < 8 && std::ssize(workers) < std::min(chunks_, workers_); ++i) steps(size, 1);
+    for (int i = 0; i < 8 && std::ssize(workers) < std::min(chunks_, workers_); ++i) run();
     executor_.watch_no_more();
+    return shortest;
   }
 
   // At best, and by the workers' own time: that of a step which was interrupted says nothing of how
