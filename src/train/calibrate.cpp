@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view whole_step = "step", by_blocks = "block";
-constexpr int fewest_rounds = 2, rounds_before_judging = 6, most_rounds = 60;
+constexpr int rounds_before_judging = 6, most_rounds = 60;
 // A network whose step on one sample takes longer is measured by a few steps alone.
 constexpr Seconds large_step{0.05};
 
@@ -34,8 +34,9 @@ constexpr Seconds large_step{0.05};
 class Cell {
  public:
   Cell(const Graph& graph, const Recipe& recipe, std::shared_ptr<const Dataset> data,
-       const CalibrationOptions& options, PlanOptions plan)
-      : recipe_(recipe),
+       const CalibrationOptions& options, PlanOptions plan, bool whole = false)
+      : whole_(whole),
+        recipe_(recipe),
         data_(std::move(data)),
         options_(options),
         executor_(graph, make_plan(graph, recipe_, plan),
@@ -114,6 +115,9 @@ class Cell {
   }
 
  private:
+  // Of a few, the slowest of which may have been disturbed, or of two if they cost too much.
+  int fewest_rounds() const { return whole_ ? 5 : 2; }
+
   // Whether tasks tell how far they spread: those of whole steps do, for all plans.
   bool spreads() const { return !gpu_ && executor_.plan().segments.size() == 1; }
 
@@ -128,7 +132,7 @@ class Cell {
           all.insert(all.end(), seen.begin(), seen.end());
         },
         Depth::task);
-    for (int i = 0; i < most_rounds && (i < fewest_rounds || Clock::now() < until); ++i)
+    for (int i = 0; i < most_rounds && (i < fewest_rounds() || Clock::now() < until); ++i)
       steps(largest_, 1);
     executor_.watch_no_more();
     return all;
@@ -142,7 +146,7 @@ class Cell {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
         if (settled.contains(size)) continue;
-        if (round >= fewest_rounds && Clock::now() > until) return all;
+        if (round >= fewest_rounds() && Clock::now() > until) return all;
         // The first meets cold caches, which long steps do not notice.
         std::vector<Observation> seen = observe(size, round > 0 || duration_[size] > large_step);
         all.insert(all.end(), seen.begin(), seen.end());
@@ -240,11 +244,12 @@ class Cell {
     const Clock::time_point begin = Clock::now();
     first_look(1);
     std::vector<std::int64_t> sizes{1};
+    const std::size_t surely = whole_ ? 3 : 2;
     Seconds at_best{0};
     for (const std::int64_t size : sizes_up_to(affordable(time))) {
-      if (sizes.size() > 1 && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
+      if (sizes.size() >= surely && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
       first_look(size);
-      at_best += duration_[size] * fewest_rounds * in_a_row(size);
+      at_best += duration_[size] * fewest_rounds() * in_a_row(size);
       sizes.push_back(size);
     }
     return sizes;
@@ -254,7 +259,7 @@ class Cell {
   // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
-    if (largest_ <= probe || options_.whole_chunks) return largest_;
+    if (largest_ <= probe || whole_) return largest_;
     first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
@@ -432,6 +437,7 @@ class Cell {
     return total > 0 ? errors / total : 1;
   }
 
+  bool whole_ = false;  // chunks and their halves, however long they take
   Recipe recipe_;
   std::shared_ptr<const Dataset> data_;
   Visits visits_;
@@ -568,8 +574,9 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.chunks = {kind.chunks};
     plan.segments = std::string(kind.segments);
     const Seconds time = share();
+    const bool whole = options.whole_chunks && kind.workers == options.workers;
     take(while_near([&] {
-      Cell cell(graph, on_cpu, data, options, plan);
+      Cell cell(graph, on_cpu, data, options, plan, whole);
       return kind.segments == whole_step ? cell.measure(time) : cell.measure_segments(time);
     }));
   }

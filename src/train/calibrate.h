@@ -20,8 +20,10 @@ struct CalibrationOptions {
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs
-  bool whole_chunks = false;  // measure them however long they take; else if the budget allows
-  std::vector<int> teams{};   // also with workers of so many threads each
+  // Whole chunks and their halves with all workers busy, however long they take; else as the budget
+  // allows.
+  bool whole_chunks = false;
+  std::vector<int> teams{};  // also with workers of so many threads each
 };
 
 // The profile of this machine, as all runs on it share it.
