@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "profile/robust.h"
 
@@ -94,15 +95,23 @@ int workers_of(const Blueprint& blueprint) {
 
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
                                          bool bookkeeping) {
-  std::vector<Observation> all;
+  // The same work may take longer here than there: the first chunk of a worker finds weights in
+  // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
+  struct Sum {
+    double seconds = 0, count = 0;
+  };
+  std::map<std::tuple<std::string_view, double, int>, Sum> sums;
   const Company company(done.times);
   const int workers = workers_of(done.blueprint);
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    if (const int busy = level_of(company.between(start, end), workers); busy > 0)
-      all.push_back({piece.name->signature, piece.size, busy, seconds});
+    if (const int busy = level_of(company.between(start, end), workers); busy > 0) {
+      Sum& sum = sums[{piece.name->signature, piece.size, busy}];
+      sum.seconds += seconds;
+      ++sum.count;
+    }
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const Task& task = done.list.tasks[t];
@@ -131,6 +140,11 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       const OperatorTime& timed = times.operators[i];
       note(pieces[i].piece, timed.start, timed.end, alone ? timed.cpu : Seconds{});
     }
+  }
+  std::vector<Observation> all;
+  for (const auto& [what, sum] : sums) {
+    const auto& [signature, size, busy] = what;
+    all.push_back({std::string(signature), size, busy, sum.seconds / sum.count});
   }
   return all;
 }

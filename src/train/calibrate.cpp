@@ -566,7 +566,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
     const bool beside = (kind.workers == 1 && kind.chunks > 1) || kind.segments != whole_step;
-    if (beside && Clock::now() - begin > 2 * options.budget) continue;
+    if (beside && !options.whole_chunks && Clock::now() - begin > 2 * options.budget) continue;
     PlanOptions plan{.workers = kind.workers,
                      .cpus = available_cpus(),
                      .team = kind.team,
