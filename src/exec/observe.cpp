@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "profile/robust.h"
+#include "profile/signature.h"
 
 namespace regatta {
 namespace {
@@ -107,7 +108,11 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    if (const int busy = level_of(company.between(start, end), workers); busy > 0) {
+    // Who submits is in the way of those who wait for it, not of those who are at work.
+    const int busy = of_submission(piece.name->signature)
+                         ? workers
+                         : level_of(company.between(start, end), workers);
+    if (busy > 0) {
       Sum& sum = sums[{piece.name->signature, piece.size, busy}];
       sum.seconds += seconds;
       ++sum.count;

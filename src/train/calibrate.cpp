@@ -192,7 +192,7 @@ class Cell {
   // way; while every task is looked at, it takes them longer than in training. False: there was no
   // time to see how long.
   bool as_in_training(std::vector<Observation>& all, Seconds time) {
-    constexpr double fewest = 3, most = 12;
+    constexpr double fewest = 3, most = 48;
     constexpr std::size_t stretches = 2;
     const auto submission = std::ranges::find_if(
         all, [](const Observation& each) { return of_submission(each.signature); });
@@ -200,8 +200,8 @@ class Cell {
     const std::string signature = submission->signature;
     const auto [size, duration] = *duration_.rbegin();
     const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
-    // Of a network so large it does not matter.
-    if (static_cast<double>(stretches) * lists * duration > time) return false;
+    // Of a network so large it hardly matters.
+    if (!whole_ && static_cast<double>(stretches) * lists * duration > time) return false;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
     do {

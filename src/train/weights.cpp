@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <span>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "platform/machine.h"
 
 namespace regatta {
 namespace {
@@ -129,25 +132,44 @@ std::vector<Memory> memories_of(const Executor& executor) {
   return memories;
 }
 
-std::vector<float> initial_values(const Parameter& what, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
+void initialise(const Parameter& what, std::uint64_t seed, std::size_t first,
+                std::span<float> values) {
   const std::uint64_t stream = stream_of(what.name);
   const auto scale = static_cast<float>(what.init.scale);
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (float& value : values) {
+    const std::size_t i = first++;
     switch (what.init.kind) {
       case Init::Kind::zeros:
         break;
       case Init::Kind::ones:
-        values[i] = 1;
+        value = 1;
         break;
       case Init::Kind::uniform:
-        values[i] = (2 * random_uniform(seed, stream, i) - 1) * scale;
+        value = (2 * random_uniform(seed, stream, i) - 1) * scale;
         break;
       case Init::Kind::normal:
-        values[i] = random_normal(seed, stream, i) * scale;
+        value = random_normal(seed, stream, i) * scale;
         break;
     }
   }
+}
+
+// By several threads: tens of millions of numbers would take seconds.
+std::vector<float> initial_values(const Parameter& what, std::uint64_t seed) {
+  constexpr std::size_t worth_a_thread = 50'000;
+  std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
+  const std::size_t parts = std::clamp<std::size_t>(values.size() / worth_a_thread, 1,
+                                                    static_cast<std::size_t>(available_cpus()));
+  std::vector<std::jthread> threads;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t from = part * values.size() / parts, to = (part + 1) * values.size() / parts;
+    const std::span<float> mine(values.data() + from, to - from);
+    if (part + 1 == parts)
+      initialise(what, seed, from, mine);
+    else
+      threads.emplace_back([&what, seed, from, mine] { initialise(what, seed, from, mine); });
+  }
+  threads.clear();  // and joined
   return values;
 }
 

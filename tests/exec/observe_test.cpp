@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/models.h"
+#include "profile/signature.h"
 #include "support/executor_run.h"
 
 namespace regatta {
@@ -18,14 +19,18 @@ using std::chrono::nanoseconds;
 // Times of lenet5's step, made up task by task.
 class Observing : public testing::Test {
  protected:
-  explicit Observing(int chunks = 2)
+  explicit Observing(int chunks = 2, bool workers_submit = false)
       : graph(fuse(build_model("lenet5"))),
-        blueprint(make_blueprint(
-            graph, plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}}),
-            {}, true)),
+        blueprint(made(graph, chunks, workers_submit)),
         list(lower(blueprint, Job::train)),
         names(blueprint, "synth:1x28x28/10@64", Pass::train),
         times(list.tasks.size()) {}
+
+  static Blueprint made(const Graph& graph, int chunks, bool workers_submit) {
+    Plan plan = plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}});
+    plan.workers_submit = workers_submit;
+    return make_blueprint(graph, plan, {}, true);
+  }
 
   // Each of its operators takes ten microseconds, of which the thread ran `own`.
   void run(std::size_t t, int worker, int start_us, double own = 1) {
@@ -168,7 +173,7 @@ TEST_F(Observing, TasksSideBySideAreInCompanyAndOthersAlone) {
   run(2, 0, 0);
   run(3, 1, 0);
   std::vector<Observation> all = seen();
-  EXPECT_EQ(all.size(), pieces(2) + pieces(3));
+  EXPECT_EQ(all.size(), pieces(2)) << "the other chunk's are alike";
   for (const Observation& each : all) {
     EXPECT_EQ(each.busy, 2);
     EXPECT_EQ(each.size, each.signature.starts_with("cpu") ? 32 : each.size);
@@ -183,9 +188,37 @@ TEST_F(Observing, WorkThatSawItsNeighbourLeaveIsLeftOut) {
   run(2, 0, 0);
   // The neighbour's task begins in the middle of one operator.
   run(3, 1, 15);
-  for (const Observation& each : seen()) EXPECT_TRUE(each.busy == 1 || each.busy == 2);
-  EXPECT_LT(seen().size(), pieces(2) + pieces(3));
-  EXPECT_GT(seen().size(), pieces(2));
+  times[2].operators[1].cpu = microseconds(1);  // would be seen in a mean
+  for (const Observation& each : seen()) {
+    EXPECT_TRUE(each.busy == 1 || each.busy == 2);
+    EXPECT_NEAR(each.seconds, 10e-6, 1e-9);
+  }
+  // Alone are the first of one and the last of the other.
+  EXPECT_EQ(std::ranges::count(seen(), 1, &Observation::busy), 2);
+}
+
+// A step is the sum of all: where the same work is fast here and slow there, neither is typical.
+TEST_F(Observing, WorkOfOneKindCostsTheMeanOfAStep) {
+  run(2, 0, 0);
+  run(3, 0, 100000);
+  for (OperatorTime& each : times[3].operators) each.end = each.start + microseconds(40);
+  times[3].cpu += microseconds(30);
+  times[3].end += microseconds(30);
+  ASSERT_EQ(seen().size(), pieces(2));
+  for (const Observation& each : seen()) EXPECT_NEAR(each.seconds, 25e-6, 1e-9);
+}
+
+struct ObservingThoseWhoSubmit : Observing {
+  ObservingThoseWhoSubmit() : Observing(32, true) {}
+};
+
+TEST_F(ObservingThoseWhoSubmit, ItIsTheSameWithManyOrFewAtWork) {
+  ASSERT_TRUE(list.submits_itself());
+  run(0, 0, 0);
+  const std::vector<Observation> all = seen();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_TRUE(of_submission(all.front().signature));
+  EXPECT_EQ(all.front().busy, 2) << "though it was alone";
 }
 
 TEST_F(Observing, ATaskThatAnotherProcessInterruptedIsLeftOut) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/random.h"
+#include "ops/builder.h"
 #include "support/error_text.h"
 #include "support/small_run.h"
 #include "support/temporary_folder.h"
@@ -70,6 +72,20 @@ TEST_F(Weights, AreAFunctionOfTheSeed) {
   EXPECT_NE(bytes_of(weights_of(executor)), seven);
   initialise_weights(executor, 7);
   EXPECT_EQ(bytes_of(weights_of(executor)), seven);
+}
+
+// Several threads share a large one.
+TEST_F(Weights, OfALargeParameterAreOneStreamFromEndToEnd) {
+  NetBuilder net("wide", {1, 16, 16});
+  const Graph graph = std::move(net).finish(net.dense("wide", net.input(), 1500));
+  const auto values = initial_weights(graph, 7).at("wide.weight");
+  ASSERT_EQ(values.size(), 256u * 1500u);
+  const Parameter& parameter =
+      *std::ranges::find(graph.parameters(), "wide.weight", &Parameter::name);
+  ASSERT_EQ(parameter.init.kind, Init::Kind::uniform);
+  const auto scale = static_cast<float>(parameter.init.scale);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(values[i], (2 * random_uniform(7, stream_of("wide.weight"), i) - 1) * scale) << i;
 }
 
 TEST_F(Weights, AMissingTensorIsNamed) {
