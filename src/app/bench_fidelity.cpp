@@ -166,7 +166,7 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
-                 "length of a measurement, when it has settled; four steps at least")
+                 "length of a measurement, when it has settled; six steps at least")
       ->type_name("X")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();

@@ -65,7 +65,7 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
-                 "length of a measurement, when it has settled; four steps at least")
+                 "length of a measurement, when it has settled; six steps at least")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each, taking turns")

@@ -17,14 +17,14 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::size_t in_a_row = 4;
-constexpr std::int64_t fewest_steps = 2 * in_a_row;
+constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
 // Of a simulation: so many that chance evens out.
 constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 2000;
 
 // The median over every few steps in a row: steps may be long and short in turn, because two are in
 // flight, and what disturbs the machine for a moment hits a few stretches only.
 double typical_of_few(std::span<const double> steps) {
+  const std::size_t in_a_row = steps.size() < 12 ? 2 : 4;
   std::vector<double> means;
   for (std::size_t s = 0; s + in_a_row <= steps.size(); s += in_a_row)
     means.push_back(mean_of(steps.subspan(s, in_a_row)));
@@ -66,7 +66,7 @@ namespace {
 class MeasuredSteps : public SettledSteps {
  public:
   MeasuredSteps(const Executor& executor, double seconds)
-      : SettledSteps(seconds, fewest_steps), executor_(executor) {}
+      : SettledSteps(seconds, settling_steps, fewest_steps), executor_(executor) {}
 
   void on_step(const StepRecord& record) override {
     const bool before = settled();

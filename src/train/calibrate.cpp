@@ -34,7 +34,8 @@ constexpr Seconds large_step{0.05};
 class Cell {
  public:
   Cell(const Graph& graph, const Recipe& recipe, std::shared_ptr<const Dataset> data,
-       const CalibrationOptions& options, PlanOptions plan, bool whole = false)
+       const CalibrationOptions& options, PlanOptions plan, bool whole = false,
+       std::int64_t most = INT64_MAX)
       : whole_(whole),
         recipe_(recipe),
         data_(std::move(data)),
@@ -54,6 +55,7 @@ class Cell {
       workers_ += group->workers;
       largest_ = std::max(largest_, std::ranges::max(group->chunks));
     }
+    largest_ = std::min(largest_, most);
   }
 
   // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
@@ -115,8 +117,12 @@ class Cell {
   }
 
  private:
-  // Of a few, the slowest of which may have been disturbed, or of two if they cost too much.
-  int fewest_rounds() const { return whole_ ? 5 : 2; }
+  // Of several, so that some may be disturbed; fewer where they take long.
+  int fewest_rounds() const {
+    constexpr Seconds very_long{0.2};
+    if (!whole_) return 2;
+    return !duration_.empty() && duration_.rbegin()->second > very_long ? 3 : 5;
+  }
 
   // Whether tasks tell how far they spread: those of whole steps do, for all plans.
   bool spreads() const { return !gpu_ && executor_.plan().segments.size() == 1; }
@@ -574,9 +580,12 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.chunks = {kind.chunks};
     plan.segments = std::string(kind.segments);
     const Seconds time = share();
-    const bool whole = options.whole_chunks && kind.workers == options.workers;
+    const bool alone = kind.workers < options.workers, whole = options.whole_chunks && !alone;
+    // One worker alone has no larger chunks then than one among all.
+    const std::int64_t most =
+        options.whole_chunks && alone ? (recipe.batch - 1) / options.workers + 1 : INT64_MAX;
     take(while_near([&] {
-      Cell cell(graph, on_cpu, data, options, plan, whole);
+      Cell cell(graph, on_cpu, data, options, plan, whole, most);
       return kind.segments == whole_step ? cell.measure(time) : cell.measure_segments(time);
     }));
   }

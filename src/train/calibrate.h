@@ -20,8 +20,8 @@ struct CalibrationOptions {
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs
-  // Whole chunks and their halves with all workers busy, however long they take; else as the budget
-  // allows.
+  // As plans of a chunk or two for each worker have them: whole chunks and their halves, however
+  // long they take, and no larger ones. Else all sizes that the budget allows.
   bool whole_chunks = false;
   std::vector<int> teams{};  // also with workers of so many threads each
 };

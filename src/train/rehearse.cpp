@@ -38,14 +38,14 @@ bool has_gpu(const Plan& plan) {
 
 double try_out(const TrainJob& job, const Plan& plan, double seconds) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  SettledSteps steps(seconds, fewest_steps);
+  SettledSteps steps(seconds, fewest_steps / 2, fewest_steps / 2);
   run(job, executor, steps);
   return typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
 }
 
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
   TaskMedians tasks;
-  SettledSteps steps(seconds, fewest_steps_of_tasks);
+  SettledSteps steps(seconds, fewest_steps_of_tasks / 2, fewest_steps_of_tasks / 2);
   Executor executor(job.graph, plan, job.exec_options(true));
   watch_settled(executor, steps, tasks);
   run(job, executor, steps);

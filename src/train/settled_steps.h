@@ -11,9 +11,10 @@ namespace regatta {
 
 class SettledSteps : public TrainObserver {
  public:
-  // Ends the run when settled steps have taken so long, but not before half of `fewest` were taken
-  // to settle and half of them since.
-  SettledSteps(double seconds, std::int64_t fewest) : wanted_(seconds), half_(fewest / 2) {}
+  // Ends the run when settled steps have taken so long, but not before so many were taken to settle
+  // and so many since.
+  SettledSteps(double seconds, std::int64_t settling, std::int64_t fewest)
+      : wanted_(seconds), settling_steps_(settling), fewest_(fewest) {}
 
   void on_step(const StepRecord& record) override {
     const double taken = record.duration.count();
@@ -27,8 +28,8 @@ class SettledSteps : public TrainObserver {
     if (before_++ > 0) settling_ += taken;
   }
   // What comes now counts.
-  bool settled() const { return before_ >= half_ && settling_ >= settling_seconds; }
-  bool stop() override { return std::ssize(seconds_) >= half_ && total_ >= wanted_; }
+  bool settled() const { return before_ >= settling_steps_ && settling_ >= settling_seconds; }
+  bool stop() override { return std::ssize(seconds_) >= fewest_ && total_ >= wanted_; }
 
   const std::vector<double>& seconds() const { return seconds_; }  // of each
   double run_seconds() const { return run_; }                      // of all steps, settled or not
@@ -37,7 +38,7 @@ class SettledSteps : public TrainObserver {
 
  private:
   double wanted_;
-  std::int64_t half_, before_ = 0;
+  std::int64_t settling_steps_, fewest_, before_ = 0;
   double settling_ = 0, total_ = 0, run_ = 0;
   std::vector<double> seconds_;
 };
