@@ -16,6 +16,10 @@ using Time = TraceClock::time_point;
 
 // A thread that ran for a smaller share of its task's time was robbed of it by someone else.
 constexpr double least_own = 0.97;
+// A step that took longer, compared with the middle one, says nothing of typical ones.
+constexpr double held_up = 1.15;
+// That tell how far tasks spread.
+constexpr std::size_t fewest_tasks = 4 * spread_levels;
 
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
 
@@ -86,6 +90,30 @@ void note_runtime(std::vector<Observation>& all, const char* what, double second
   all.push_back({what, 1, 1, std::max(seconds, 1e-9)});
 }
 
+// By signature, size and workers that are busy.
+class Means {
+ public:
+  void add(const Observation& seen) {
+    Sum& sum = sums_[{seen.signature, seen.size, seen.busy}];
+    sum.seconds += seen.seconds;
+    ++sum.count;
+  }
+  std::vector<Observation> get() const {
+    std::vector<Observation> all;
+    for (const auto& [what, sum] : sums_) {
+      const auto& [signature, size, busy] = what;
+      all.push_back({signature, size, busy, sum.seconds / sum.count});
+    }
+    return all;
+  }
+
+ private:
+  struct Sum {
+    double seconds = 0, count = 0;
+  };
+  std::map<std::tuple<std::string, double, int>, Sum> sums_;
+};
+
 int workers_of(const Blueprint& blueprint) {
   int workers = blueprint.plan.loaders;
   for (const DeviceGroup* group : groups_of(blueprint.plan)) workers += group->workers;
@@ -98,10 +126,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
                                          bool bookkeeping) {
   // The same work may take longer here than there: the first chunk of a worker finds weights in
   // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
-  struct Sum {
-    double seconds = 0, count = 0;
-  };
-  std::map<std::tuple<std::string_view, double, int>, Sum> sums;
+  Means means;
   const Company company(done.times);
   const int workers = workers_of(done.blueprint);
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
@@ -112,11 +137,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     const int busy = of_submission(piece.name->signature)
                          ? workers
                          : level_of(company.between(start, end), workers);
-    if (busy > 0) {
-      Sum& sum = sums[{piece.name->signature, piece.size, busy}];
-      sum.seconds += seconds;
-      ++sum.count;
-    }
+    if (busy > 0) means.add({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const Task& task = done.list.tasks[t];
@@ -146,12 +167,27 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       note(pieces[i].piece, timed.start, timed.end, alone ? timed.cpu : Seconds{});
     }
   }
-  std::vector<Observation> all;
-  for (const auto& [what, sum] : sums) {
-    const auto& [signature, size, busy] = what;
-    all.push_back({std::string(signature), size, busy, sum.seconds / sum.count});
+  return means.get();
+}
+
+void StepMean::add(const ListTimes& done, std::vector<Observation> seen) {
+  Time first = Time::max(), last = Time::min();
+  for (const TaskTimes& task : done.times) {
+    first = std::min(first, task.start);
+    last = std::max(last, task.end);
   }
-  return all;
+  steps_.push_back({done.times.empty() ? 0 : seconds_between(first, last), std::move(seen)});
+}
+
+std::vector<Observation> StepMean::get() const {
+  std::vector<double> seconds;
+  for (const Step& step : steps_) seconds.push_back(step.seconds);
+  const double longest = held_up * median(seconds);
+  Means means;
+  for (const Step& step : steps_)
+    if (step.seconds <= longest)
+      for (const Observation& each : step.seen) means.add(each);
+  return means.get();
 }
 
 void SpreadMeter::add(const ListTimes& done) {
@@ -184,8 +220,13 @@ void SpreadMeter::add(const ListTimes& done) {
   steps_.push_back(std::move(step));
 }
 
+bool SpreadMeter::enough() const {
+  std::size_t tasks = 0;
+  for (const Step& step : steps_) tasks += step.tasks.size();
+  return tasks >= 2 * fewest_tasks;
+}
+
 std::map<SpreadMeter::Kind, std::vector<double>> SpreadMeter::typical_steps() const {
-  constexpr double held_up = 1.15;
   std::map<std::int64_t, std::vector<double>> by_samples;
   for (const Step& step : steps_) by_samples[step.samples].push_back(step.seconds);
   std::map<std::int64_t, double> longest;
@@ -202,7 +243,7 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
   // What takes no time does not matter. Who was kept from its CPU is late by a few of the system's
   // slices of time, however short its task; what is further out is an accident, and so are the two
   // that are furthest of those.
-  constexpr std::size_t enough = 4 * spread_levels, accidents = 2;
+  constexpr std::size_t accidents = 2;
   constexpr double matters = 0.1, furthest = 4, slices = 0.01;
   // 0: not all of it is known.
   const auto typical_of = [&](const Kind& kind) {
@@ -234,7 +275,7 @@ std::vector<Observation> SpreadMeter::observations(const CostNames& names, const
       else if (each < typical + slices)
         factors.push_back(1 + (each - typical) / std::max(typical, sum / count));
   }
-  if (factors.size() < enough) return {};
+  if (factors.size() < fewest_tasks) return {};
   std::ranges::sort(factors);
   for (std::size_t i = 0; i < accidents && factors.back() >= furthest; ++i) factors.pop_back();
   const std::string signature = spread_signature(names.place(GroupId{0}));

@@ -31,12 +31,28 @@ using TimesSink = std::function<void(const ListTimes&)>;
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
                                          bool bookkeeping = true);
 
+// Of steps in a row, without those that took much longer than the middle one. Short operators are
+// fast and slow by turns: the typical time of each would add up to less than a typical step.
+class StepMean {
+ public:
+  void add(const ListTimes& done, std::vector<Observation> seen);
+  std::vector<Observation> get() const;
+
+ private:
+  struct Step {
+    double seconds = 0;
+    std::vector<Observation> seen = {};
+  };
+  std::vector<Step> steps_;
+};
+
 // Gathers how far the tasks of chunks spread, by the clock, about what the costs of their pieces
 // add up to. Those are where timings crowd; a worker that shares its core with a neighbour's is far
 // from there. Only typical steps count: one that was held up as a whole is told by nobody.
 class SpreadMeter {
  public:
   void add(const ListTimes& done);
+  bool enough() const;  // for observations, if none was held up
   // Beside the costs that the same lists taught; none if it has seen too few.
   std::vector<Observation> observations(const CostNames& names, const Profile& costs,
                                         int busy) const;

@@ -117,6 +117,7 @@ double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& 
 }
 
 std::vector<double> ProfileCosts::spread(GroupId group) const {
+  if (names_.blueprint().group(group).workers == 1) return {};  // nobody waits for it
   const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
   std::vector<double> levels;
   for (int level = 1; fit && level <= spread_levels; ++level)

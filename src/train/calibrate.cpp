@@ -33,10 +33,15 @@ constexpr Seconds large_step{0.05};
 // Steps of one plan, cut into equal chunks, on fewer live samples or more.
 class Cell {
  public:
+  struct Sizes {
+    bool whole = false;  // the largest however long it takes
+    bool half = true;    // also half of it
+    std::int64_t most = INT64_MAX;
+  };
+
   Cell(const Graph& graph, const Recipe& recipe, std::shared_ptr<const Dataset> data,
-       const CalibrationOptions& options, PlanOptions plan, bool whole = false,
-       std::int64_t most = INT64_MAX)
-      : whole_(whole),
+       const CalibrationOptions& options, PlanOptions plan, const Sizes& sizes)
+      : sizes_(sizes),
         recipe_(recipe),
         data_(std::move(data)),
         options_(options),
@@ -55,7 +60,7 @@ class Cell {
       workers_ += group->workers;
       largest_ = std::max(largest_, std::ranges::max(group->chunks));
     }
-    largest_ = std::min(largest_, most);
+    largest_ = std::min(largest_, sizes.most);
   }
 
   // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
@@ -72,6 +77,13 @@ class Cell {
     return all;
   }
 
+  // Of a plan with two chunks for each worker: each finds its data as cold as the other left it.
+  std::vector<Observation> measure_in_turn(Seconds time) {
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    return rounds({largest_size(time)}, until);
+  }
+
   // Until all sizes are known well enough or time is up.
   std::vector<Observation> measure(Seconds time) {
     const Clock::time_point until =
@@ -80,12 +92,28 @@ class Cell {
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
     as_in_training(all, time);
+    if (std::min(chunks_, workers_) == 1) return all;  // who is alone makes nobody wait
+    const Clock::time_point late = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                      sizes_.whole ? Seconds(1) : time / 2);
+    while (!spread_.enough() && Clock::now() < late) observe(sizes[1], true);
     Profile costs;
     costs.learn(all);
     const std::vector<Observation> spread =
         spread_.observations(*names_, costs, static_cast<int>(std::min(chunks_, workers_)));
     all.insert(all.end(), spread.begin(), spread.end());
     return all;
+  }
+
+  // What the thread that submits takes for a list of this network, if it does and they are short
+  // enough for it to matter.
+  struct Submitted {
+    double seconds = 0, tasks = 0, buffers = 0;
+  };
+  std::optional<Submitted> submitted_by_thread() {
+    constexpr Seconds long_enough{0.01};
+    if (gpu_ || tasks_ == 0 || !submitted_.empty() || duration_[largest_] > long_enough) return {};
+    return Submitted{median(flow_of_lists().submitting), static_cast<double>(tasks_),
+                     static_cast<double>(buffers_)};
   }
 
   // What the runtime takes to start tasks, from a plan of many that meet.
@@ -96,9 +124,7 @@ class Cell {
   // What it takes to submit them.
   std::vector<Observation> measure_submission(Clock::time_point until) {
     std::vector<Observation> all = watched(until, [&](const ListTimes& done) {
-      tasks_ = done.list.tasks.size();
-      buffers_ = 0;
-      for (const Task& task : done.list.tasks) buffers_ += task.accesses.size();
+      count_tasks(done.list);
       return submission_observations_of(done);
     });
     Profile so_far;
@@ -120,7 +146,7 @@ class Cell {
   // Of several, so that some may be disturbed; fewer where they take long.
   int fewest_rounds() const {
     constexpr Seconds very_long{0.2};
-    if (!whole_) return 2;
+    if (!sizes_.whole) return 2;
     return !duration_.empty() && duration_.rbegin()->second > very_long ? 3 : 5;
   }
 
@@ -207,7 +233,7 @@ class Cell {
     const auto [size, duration] = *duration_.rbegin();
     const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
     // Of a network so large it hardly matters.
-    if (!whole_ && static_cast<double>(stretches) * lists * duration > time) return false;
+    if (!sizes_.whole && static_cast<double>(stretches) * lists * duration > time) return false;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
     do {
@@ -250,7 +276,7 @@ class Cell {
     const Clock::time_point begin = Clock::now();
     first_look(1);
     std::vector<std::int64_t> sizes{1};
-    const std::size_t surely = whole_ ? 3 : 2;
+    const std::size_t surely = sizes_.whole && sizes_.half ? 3 : 2;
     Seconds at_best{0};
     for (const std::int64_t size : sizes_up_to(affordable(time))) {
       if (sizes.size() >= surely && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
@@ -265,7 +291,7 @@ class Cell {
   // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
     constexpr std::int64_t probe = 4;
-    if (largest_ <= probe || whole_) return largest_;
+    if (largest_ <= probe || sizes_.whole) return largest_;
     first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
     std::int64_t largest = largest_;
@@ -321,10 +347,12 @@ class Cell {
   }
 
   // The largest and those that halve the way to it: powers of two, and what it is usually cut into.
-  static std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
+  std::vector<std::int64_t> sizes_up_to(std::int64_t largest) const {
     std::vector<std::int64_t> sizes;
     const auto add = [&](std::int64_t size) {
-      if (size > 1 && std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+      const bool wanted = sizes_.half || size != largest_ / 2;
+      if (size > 1 && wanted && std::ranges::find(sizes, size) == sizes.end())
+        sizes.push_back(size);
     };
     add(largest);
     add(largest / 2);
@@ -411,14 +439,23 @@ class Cell {
     // Small ones are all caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
     submitted_ = submitted_by_workers(*list);
-    std::vector<Observation> seen;
+    count_tasks(*list);
+    StepMean mean;
     for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
       if (large && spreads()) spread_.add(done);
-      for (Observation& each : observations_of(done, *names_, large))
-        if (data_ || !each.signature.starts_with("load ")) seen.push_back(std::move(each));
+      mean.add(done, observations_of(done, *names_, large));
     }
+    std::vector<Observation> seen = mean.get();
+    if (!data_)
+      std::erase_if(seen, [](const auto& each) { return each.signature.starts_with("load "); });
     return seen;
+  }
+
+  void count_tasks(const TaskList& list) {
+    tasks_ = list.tasks.size();
+    buffers_ = 0;
+    for (const Task& task : list.tasks) buffers_ += task.accesses.size();
   }
 
   // What each of a list's tasks that submit others has to do, as the profile counts it.
@@ -443,7 +480,7 @@ class Cell {
     return total > 0 ? errors / total : 1;
   }
 
-  bool whole_ = false;  // chunks and their halves, however long they take
+  Sizes sizes_;
   Recipe recipe_;
   std::shared_ptr<const Dataset> data_;
   Visits visits_;
@@ -495,7 +532,7 @@ std::vector<Observation> on_small(const Graph& graph, const CalibrationOptions& 
   PlanOptions plan{.workers = options.workers, .layout = options.layout};
   plan.chunks = {options.workers};
   plan.segments = segments;
-  Cell cell(graph, recipe, nullptr, options, plan);
+  Cell cell(graph, recipe, nullptr, options, plan, {});
   return measure(cell, Clock::now() + std::chrono::milliseconds(200));
 }
 
@@ -518,6 +555,19 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   return all;
 }
 
+// What it takes to submit depends on who else is at the runtime's locks: the tasks of a network so
+// small that it is all runtime tell how it is shared out, those of this one how much it is.
+void scale_submission(std::vector<Observation>& all, const Cell::Submitted& seen) {
+  Profile known;
+  known.learn(all);
+  const RuntimeCosts costs = known.runtime();
+  const double part = std::clamp(
+      seen.seconds / (seen.tasks * costs.submission + seen.buffers * costs.dependency), 0.5, 2.0);
+  for (Observation& each : all)
+    if (each.signature == "runtime submission" || each.signature == "runtime dependency")
+      each.seconds *= part;
+}
+
 }  // namespace
 
 ProfileStore profile_store() { return ProfileStore(machine_mark(library_versions())); }
@@ -536,6 +586,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     int workers, team;
     std::int64_t chunks;
     std::string_view segments = whole_step;
+    bool in_turn = false;  // two chunks for each worker
   };
   std::vector<Kind> kinds;
   const auto most_chunks = [&](int workers) {
@@ -544,6 +595,11 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   const auto uses = [&](DeviceKind kind) {
     return std::ranges::find(options.devices, kind) != options.devices.end();
   };
+  // Half a chunk is what a worker has two of; there is time to measure them so, or they are halves
+  // of one.
+  constexpr Seconds time_for_turns{3};
+  const bool in_turn = (options.whole_chunks || options.budget >= time_for_turns) &&
+                       recipe.batch >= 2 * options.workers;
   if (uses(DeviceKind::cpu)) {
     if (most_chunks(options.workers) > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers)});
@@ -554,7 +610,10 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
       kinds.push_back({options.workers, team, most_chunks(workers)});
     }
     // Work at meeting points is another when it is cut.
-    if (meets(graph) && recipe.batch > 1) kinds.push_back({1, 1, 2});
+    const bool cut = meets(graph) && recipe.batch > 1;
+    if (cut) kinds.push_back({1, 1, 2});
+    if (in_turn && !(cut && options.workers == 1))
+      kinds.push_back({options.workers, 1, 2 * options.workers, whole_step, true});
     // What segments leave to each other lies in colder memory.
     if (segments_named(graph, std::string(by_blocks)).size() > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers), by_blocks});
@@ -569,9 +628,11 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   };
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
+  std::optional<Cell::Submitted> submitted;  // of the kind with the most tasks, which is the last
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
-    const bool beside = (kind.workers == 1 && kind.chunks > 1) || kind.segments != whole_step;
+    const bool beside =
+        (kind.workers == 1 && kind.chunks > 1) || kind.in_turn || kind.segments != whole_step;
     if (beside && !options.whole_chunks && Clock::now() - begin > 2 * options.budget) continue;
     PlanOptions plan{.workers = kind.workers,
                      .cpus = available_cpus(),
@@ -580,21 +641,30 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.chunks = {kind.chunks};
     plan.segments = std::string(kind.segments);
     const Seconds time = share();
-    const bool alone = kind.workers < options.workers, whole = options.whole_chunks && !alone;
+    const bool alone = kind.workers < options.workers;
+    Cell::Sizes sizes{.whole = options.whole_chunks && !alone,
+                      .half = !in_turn || alone || kind.chunks > kind.workers};
     // One worker alone has no larger chunks then than one among all.
-    const std::int64_t most =
-        options.whole_chunks && alone ? (recipe.batch - 1) / options.workers + 1 : INT64_MAX;
+    if (options.whole_chunks && alone) sizes.most = (recipe.batch - 1) / options.workers + 1;
+    const auto measure = [&](Cell& cell) {
+      if (kind.segments != whole_step) return cell.measure_segments(time);
+      return kind.in_turn ? cell.measure_in_turn(time) : cell.measure(time);
+    };
     take(while_near([&] {
-      Cell cell(graph, on_cpu, data, options, plan, whole, most);
-      return kind.segments == whole_step ? cell.measure(time) : cell.measure_segments(time);
+      Cell cell(graph, on_cpu, data, options, plan, sizes);
+      std::vector<Observation> seen = measure(cell);
+      if (!alone && kind.team == 1)
+        if (const auto found = cell.submitted_by_thread()) submitted = found;
+      return seen;
     }));
   }
   if (gpu) {
     PlanOptions plan{.workers = options.workers, .layout = options.layout};
     plan.devices = {DeviceKind::cuda};
     plan.gpu_layout = options.gpu_layout;
-    take(Cell(graph, recipe, data, options, plan).measure(share()));
+    take(Cell(graph, recipe, data, options, plan, {}).measure(share()));
   }
+  if (submitted && options.runtime) scale_submission(all, *submitted);
   return all;
 }
 
