@@ -208,6 +208,27 @@ TEST_F(Observing, WorkOfOneKindCostsTheMeanOfAStep) {
   for (const Observation& each : seen()) EXPECT_NEAR(each.seconds, 25e-6, 1e-9);
 }
 
+// Operators that are fast and slow by turns: neither is typical, but the mean of both. A step that
+// was held up is none of them.
+TEST_F(Observing, OfStepsInARowTheMeanCountsWithoutThoseHeldUp) {
+  StepMean mean;
+  const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
+  run(2, 0, 0);
+  const TaskTimes usual = times[2];
+  for (int step = 0; step < 9; ++step) {
+    const bool held_up = step == 4;
+    times[2] = usual;
+    times[2].end += microseconds(held_up ? 1000 : 0);
+    std::vector<Observation> seen = this->seen();
+    ASSERT_FALSE(seen.empty());
+    for (Observation& each : seen) each.seconds = held_up ? 1 : step % 2 == 0 ? 10e-6 : 30e-6;
+    mean.add({blueprint, list, spans, std::span(times).subspan(2, 1)}, std::move(seen));
+  }
+  ASSERT_EQ(mean.get().size(), pieces(2));
+  for (const Observation& each : mean.get()) EXPECT_NEAR(each.seconds, 20e-6, 1e-9);
+  EXPECT_TRUE(StepMean().get().empty());
+}
+
 struct ObservingThoseWhoSubmit : Observing {
   ObservingThoseWhoSubmit() : Observing(32, true) {}
 };

@@ -83,6 +83,8 @@ TEST(ProfileCosts, LevelsAreThoseOfTheGroupsPlaceAndWorkers) {
   for (int level = 1; level <= spread_levels; ++level)
     EXPECT_NEAR(levels[static_cast<std::size_t>(level) - 1], 1 + 0.03 * level, 1e-9) << level;
   EXPECT_TRUE(ProfileCosts(blueprint, nullptr, data).spread(GroupId{0}).empty());
+  const Blueprint alone = blueprint_of(graph, 8, {.workers = 1});
+  EXPECT_TRUE(ProfileCosts(alone, profile, data).spread(GroupId{0}).empty()) << "nobody waits";
 }
 
 TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {

@@ -83,6 +83,29 @@ TEST(Calibrate, MoreSamplesAreMeasuredAsLargerSizes) {
     EXPECT_TRUE((std::set<double>{1, 2, 4, 8, 16}).contains(size)) << size;
 }
 
+TEST(Calibrate, WholeChunksAndHalvesAreMeasuredHoweverLittleTimeThereIs) {
+  for (const int workers : {1, 2}) {
+    const TrainJob job = job_of(64, workers);
+    CalibrationOptions calibration;
+    calibration.workers = workers;
+    calibration.layout = default_cpu_layout();
+    calibration.budget = Seconds(1e-3);
+    calibration.runtime = false;
+    calibration.whole_chunks = true;
+    const std::vector<Observation> all = calibrate(job.graph, job.recipe, job.data, calibration);
+    std::set<double> sizes;
+    for (const Observation& each : all)
+      if (each.signature.find("conv") != std::string::npos && each.signature.ends_with("| forward"))
+        sizes.insert(each.size);
+    EXPECT_TRUE(sizes.contains(64 / workers)) << workers;
+    EXPECT_TRUE(sizes.contains(32 / workers)) << workers;
+    EXPECT_LE(*sizes.rbegin(), 64 / workers) << "nobody has larger ones";
+    const bool spread = std::ranges::any_of(
+        all, [](const Observation& each) { return each.signature.ends_with("spread"); });
+    EXPECT_TRUE(workers > 1 || !spread) << "who is alone makes nobody wait";
+  }
+}
+
 // A training run that its profile may learn from.
 class Refine : public testing::Test, protected TrainObserver {
  protected:
