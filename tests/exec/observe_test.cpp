@@ -218,9 +218,9 @@ TEST_F(Observing, OfStepsInARowTheMeanCountsWithoutThoseHeldUp) {
   for (int step = 0; step < 9; ++step) {
     const bool held_up = step == 4;
     times[2] = usual;
-    times[2].end += microseconds(held_up ? 1000 : 0);
     std::vector<Observation> seen = this->seen();
     ASSERT_FALSE(seen.empty());
+    times[2].end += microseconds(held_up ? 1000 : 0);
     for (Observation& each : seen) each.seconds = held_up ? 1 : step % 2 == 0 ? 10e-6 : 30e-6;
     mean.add({blueprint, list, spans, std::span(times).subspan(2, 1)}, std::move(seen));
   }
