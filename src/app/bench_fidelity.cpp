@@ -96,7 +96,9 @@ class Bench {
     for (const Turn& turn : interleaved(cells.size(), flags_.rounds, flags_.seed)) {
       if (turn.repeat == rounds) {
         if (rounds > 0 && minutes() >= flags_.budget) break;
-        learn_costs(*profile, cells.front().job, setting.workers, flags_.calibrate);
+        // Who is alone in these plans is the last to be done with such a chunk.
+        const std::int64_t chunk = (setting.batch - 1) / setting.workers + 1;
+        learn_costs(*profile, cells.front().job, setting.workers, flags_.calibrate, chunk);
         if (rounds++ == 0) place_all(cells, profile);
       }
       Cell& cell = cells[turn.cell];
@@ -161,7 +163,8 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
   app.add_option("--batch", flags.batch, "images per step, likewise")
       ->type_name("N")
       ->check(whole_number(1));
-  app.add_option("--calibrate", flags.calibrate, "seconds of measuring costs, before each round")
+  app.add_option("--calibrate", flags.calibrate,
+                 "seconds of measuring costs, before each round; more if steps are long")
       ->type_name("X")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();

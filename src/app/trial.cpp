@@ -51,12 +51,14 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
   return make_job(options);
 }
 
-void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds) {
+void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds,
+                 std::int64_t most_alone) {
   CalibrationOptions options;
   options.workers = workers;
   options.layout = default_cpu_layout();
   options.budget = Seconds(seconds);
   options.whole_chunks = true;  // the steps measured beside them take longer
+  options.most_alone = most_alone;
   profile.learn(calibrate(job.graph, job.recipe, job.data, options));
 }
 

@@ -23,7 +23,10 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
 
 // Adds what the work of a job costs now. A bench begins with an empty profile and learns again
 // before each round of measuring: a machine drifts, and what disturbs one session is outvoted.
-void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds);
+// Takes about so many seconds, or as long as steps on whole chunks do. `most_alone`: see
+// CalibrationOptions.
+void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds,
+                 std::int64_t most_alone = INT64_MAX);
 
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step

@@ -114,12 +114,6 @@ class Means {
   std::map<std::tuple<std::string, double, int>, Sum> sums_;
 };
 
-int workers_of(const Blueprint& blueprint) {
-  int workers = blueprint.plan.loaders;
-  for (const DeviceGroup* group : groups_of(blueprint.plan)) workers += group->workers;
-  return workers;
-}
-
 }  // namespace
 
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
@@ -128,12 +122,12 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
   // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
   Means means;
   const Company company(done.times);
-  const int workers = workers_of(done.blueprint);
+  const int workers = names.workers();
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    // Who submits is in the way of those who wait for it, not of those who are at work.
+    // Who submits is in the way of those who wait for it, whoever is at work.
     const int busy = of_submission(piece.name->signature)
                          ? workers
                          : level_of(company.between(start, end), workers);

@@ -52,7 +52,7 @@ class StepMean {
 class SpreadMeter {
  public:
   void add(const ListTimes& done);
-  bool enough() const;  // for observations, if none was held up
+  bool enough() const;  // for observations, though every other one was held up
   // Beside the costs that the same lists taught; none if it has seen too few.
   std::vector<Observation> observations(const CostNames& names, const Profile& costs,
                                         int busy) const;

@@ -132,6 +132,12 @@ std::vector<CostPiece> CostNames::packs(const Action& action) const {
   return all;
 }
 
+int CostNames::workers() const {
+  int workers = blueprint_.plan.loaders;
+  for (const DeviceGroup* group : groups_of(blueprint_.plan)) workers += group->workers;
+  return workers;
+}
+
 bool CostNames::one_piece(const Task& task) const {
   return !task.on_host && blueprint_.group(task.group).kind == DeviceKind::cuda;
 }

@@ -42,6 +42,7 @@ class CostNames {
   CostPiece whole(const Task& task, std::int64_t samples) const;
 
   WorkPlace place(GroupId group) const;
+  int workers() const;  // of all groups, and loaders
   const Blueprint& blueprint() const { return blueprint_; }
   Pass pass() const { return pass_; }
 

@@ -1,6 +1,7 @@
 #include "tasks/costs.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace regatta {
 namespace {
@@ -55,7 +56,8 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
     answer.cost += guess(piece);
     return;
   }
-  const Estimate cost = measured(fits, piece, busy);
+  const bool always = of_submission(piece.name->signature);  // as observations_of() has it
+  const Estimate cost = measured(fits, piece, always ? names_.workers() : busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
   const auto reaches = [&](const Fit* fit) { return fit && fit->reaches(piece.size); };
@@ -117,11 +119,17 @@ double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& 
 }
 
 std::vector<double> ProfileCosts::spread(GroupId group) const {
-  if (names_.blueprint().group(group).workers == 1) return {};  // nobody waits for it
   const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
+  const int workers = names_.blueprint().group(group).workers;
   std::vector<double> levels;
   for (int level = 1; fit && level <= spread_levels; ++level)
-    levels.push_back(fit->at(level, names_.blueprint().group(group).workers).seconds);
+    levels.push_back(fit->at(level, workers).seconds);
+  // Costs are means of steps: who is alone takes no longer than they say, though others of its
+  // kind, elsewhere, may wait for it.
+  if (workers == 1 && !levels.empty()) {
+    const double mean = std::accumulate(levels.begin(), levels.end(), 0.0) / spread_levels;
+    for (double& each : levels) each /= mean;
+  }
   return levels;
 }
 

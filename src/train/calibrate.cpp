@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view whole_step = "step", by_blocks = "block";
 constexpr int rounds_before_judging = 6, most_rounds = 60;
-// A network whose step on one sample takes longer is measured by a few steps alone.
+// A longer step is told by one timing, and does not notice cold caches.
 constexpr Seconds large_step{0.05};
 
 // Steps of one plan, cut into equal chunks, on fewer live samples or more.
@@ -66,22 +66,21 @@ class Cell {
   // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
   // alone: small ones, in one segment, find all their data in the caches, as whole ones do not.
   std::vector<Observation> measure_segments(Seconds time) {
-    const Clock::time_point until =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    std::vector<Observation> all = rounds({largest_size(time)}, until);
+    std::vector<Observation> all = measure_in_turn(time);
     std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
-    // The cost of submitting is beside that of a step of one segment; only like is compared with
-    // like.
-    if (!as_in_training(all, time))
-      std::erase_if(all, [](const Observation& each) { return of_submission(each.signature); });
     return all;
   }
 
-  // Of a plan with two chunks for each worker: each finds its data as cold as the other left it.
+  // Whole chunks alone; of a plan with two for each worker, each finds its data as cold as the
+  // other left it.
   std::vector<Observation> measure_in_turn(Seconds time) {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    return rounds({largest_size(time)}, until);
+    std::vector<Observation> all = rounds({largest_size(time)}, until);
+    // The cost of submitting is beside that of other plans; only like is compared with like.
+    if (!as_in_training(all, time))
+      std::erase_if(all, [](const Observation& each) { return of_submission(each.signature); });
+    return all;
   }
 
   // Until all sizes are known well enough or time is up.
@@ -92,10 +91,10 @@ class Cell {
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
     as_in_training(all, time);
-    if (std::min(chunks_, workers_) == 1) return all;  // who is alone makes nobody wait
+    const bool meet = std::min(chunks_, workers_) > 1;
     const Clock::time_point late = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                       sizes_.whole ? Seconds(1) : time / 2);
-    while (!spread_.enough() && Clock::now() < late) observe(sizes[1], true);
+    while (meet && !spread_.enough() && Clock::now() < late) observe(std::ranges::max(sizes), true);
     Profile costs;
     costs.learn(all);
     const std::vector<Observation> spread =
@@ -104,16 +103,20 @@ class Cell {
     return all;
   }
 
-  // What the thread that submits takes for a list of this network, if it does and they are short
-  // enough for it to matter.
+  // What the thread that submits takes for a list of this network, if it does, and they are so
+  // long and follow each other so closely that it matters.
   struct Submitted {
     double seconds = 0, tasks = 0, buffers = 0;
   };
   std::optional<Submitted> submitted_by_thread() {
     constexpr Seconds long_enough{0.01};
-    if (gpu_ || tasks_ == 0 || !submitted_.empty() || duration_[largest_] > long_enough) return {};
-    return Submitted{median(flow_of_lists().submitting), static_cast<double>(tasks_),
-                     static_cast<double>(buffers_)};
+    constexpr std::size_t many = 16;  // of fewer, what every step takes is the most of it
+    const auto known = duration_.find(largest_);
+    if (gpu_ || tasks_ < many || !submitted_.empty() || known == duration_.end() ||
+        known->second > long_enough)
+      return {};
+    return Submitted{median(seconds_to_submit(std::chrono::milliseconds(100))),
+                     static_cast<double>(tasks_), static_cast<double>(buffers_)};
   }
 
   // What the runtime takes to start tasks, from a plan of many that meet.
@@ -132,12 +135,12 @@ class Cell {
     const RuntimeCosts costs = so_far.runtime();
     const double by_task = static_cast<double>(tasks_) * costs.submission +
                            static_cast<double>(buffers_) * costs.dependency;
-    const Flow flow = flow_of_lists();
     // Looking at the clock for every task takes its time too: together they take no longer than a
     // list that nobody looks at. What such a list takes beyond them is the step's.
-    const double submitting = median(flow.submitting), part = std::min(1.0, submitting / by_task);
+    const double submitting = median(seconds_to_submit(std::chrono::milliseconds(200)));
+    const double part = std::min(1.0, submitting / by_task);
     for (Observation& each : all) each.seconds *= part;
-    for (const double waiting : flow.waiting)
+    for (const double waiting : seconds_to_take_note())
       all.push_back({"runtime step", 1, 1, std::max(1e-7, waiting + submitting - part * by_task)});
     return all;
   }
@@ -192,22 +195,24 @@ class Cell {
   }
 
   // Of the submitting thread, as long as it really ran: to hand over a list while the one before is
-  // carried out, as in training, and to take note that one is done.
-  struct Flow {
-    std::vector<double> submitting, waiting;
-  };
-  Flow flow_of_lists() {
-    Flow flow;
+  // carried out, as in training.
+  std::vector<double> seconds_to_submit(std::chrono::milliseconds time) {
+    std::vector<double> seconds;
     Ticket flying;
-    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(200);
+    const Clock::time_point enough = Clock::now() + time;
     for (int i = 0; i < 400 && (i < 20 || Clock::now() < enough); ++i) {
       const Seconds begin = thread_time();
       const Ticket next = executor_.submit(Job::train, input(largest_));
-      flow.submitting.push_back(Seconds(thread_time() - begin).count());
+      seconds.push_back(Seconds(thread_time() - begin).count());
       if (flying) executor_.wait(flying);
       flying = next;
     }
     executor_.wait(flying);
+    return seconds;
+  }
+  // To take note that one is done, of lists that take less than a millisecond.
+  std::vector<double> seconds_to_take_note() {
+    std::vector<double> seconds;
     for (int i = 0; i < 12; ++i) {
       const Ticket ticket = executor_.submit(Job::train, input(largest_));
       // It is done by then; a thread that slept would be slower afterwards.
@@ -215,9 +220,9 @@ class Cell {
       }
       const Seconds finished = thread_time();
       executor_.wait(ticket);
-      flow.waiting.push_back(Seconds(thread_time() - finished).count());
+      seconds.push_back(Seconds(thread_time() - finished).count());
     }
-    return flow;
+    return seconds;
   }
 
   // Workers submit the next step while others are at work on this one, and get into each other's
@@ -350,7 +355,7 @@ class Cell {
   std::vector<std::int64_t> sizes_up_to(std::int64_t largest) const {
     std::vector<std::int64_t> sizes;
     const auto add = [&](std::int64_t size) {
-      const bool wanted = sizes_.half || size != largest_ / 2;
+      const bool wanted = sizes_.half || size == largest || size != largest_ / 2;
       if (size > 1 && wanted && std::ranges::find(sizes, size) == sizes.end())
         sizes.push_back(size);
     };
@@ -595,8 +600,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   const auto uses = [&](DeviceKind kind) {
     return std::ranges::find(options.devices, kind) != options.devices.end();
   };
-  // Half a chunk is what a worker has two of; there is time to measure them so, or they are halves
-  // of one.
+  // Half a chunk is what a worker has two of, and is measured so if there is time.
   constexpr Seconds time_for_turns{3};
   const bool in_turn = (options.whole_chunks || options.budget >= time_for_turns) &&
                        recipe.batch >= 2 * options.workers;
@@ -628,7 +632,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   };
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
-  std::optional<Cell::Submitted> submitted;  // of the kind with the most tasks, which is the last
+  std::optional<Cell::Submitted> submitted;  // by the last that tells, which has the most tasks
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
     const bool beside =
@@ -643,9 +647,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     const Seconds time = share();
     const bool alone = kind.workers < options.workers;
     Cell::Sizes sizes{.whole = options.whole_chunks && !alone,
-                      .half = !in_turn || alone || kind.chunks > kind.workers};
-    // One worker alone has no larger chunks then than one among all.
-    if (options.whole_chunks && alone) sizes.most = (recipe.batch - 1) / options.workers + 1;
+                      .half = !in_turn || alone || kind.team > 1 || kind.chunks > kind.workers};
+    if (alone) sizes.most = options.most_alone;
     const auto measure = [&](Cell& cell) {
       if (kind.segments != whole_step) return cell.measure_segments(time);
       return kind.in_turn ? cell.measure_in_turn(time) : cell.measure(time);
@@ -653,7 +656,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     take(while_near([&] {
       Cell cell(graph, on_cpu, data, options, plan, sizes);
       std::vector<Observation> seen = measure(cell);
-      if (!alone && kind.team == 1)
+      if (options.runtime && !alone && kind.team == 1)
         if (const auto found = cell.submitted_by_thread()) submitted = found;
       return seen;
     }));
@@ -664,7 +667,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.gpu_layout = options.gpu_layout;
     take(Cell(graph, recipe, data, options, plan, {}).measure(share()));
   }
-  if (submitted && options.runtime) scale_submission(all, *submitted);
+  if (submitted) scale_submission(all, *submitted);
   return all;
 }
 

@@ -20,18 +20,20 @@ struct CalibrationOptions {
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs
-  // As plans of a chunk or two for each worker have them: whole chunks and their halves, however
-  // long they take, and no larger ones. Else all sizes that the budget allows.
+  // With all workers busy, whole chunks and their halves however long they take; else as the budget
+  // allows.
   bool whole_chunks = false;
-  std::vector<int> teams{};  // also with workers of so many threads each
+  std::int64_t most_alone = INT64_MAX;  // samples of a chunk, of one worker alone
+  std::vector<int> teams{};             // also with workers of so many threads each
 };
 
 // The profile of this machine, as all runs on it share it.
 ProfileStore profile_store();
 
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one
-// segment and by blocks. Ends when all is known well enough, or the budget is spent. No executor
-// may be alive meanwhile. Without data, loading is not measured.
+// segment and by blocks. Ends when all is known well enough, or the budget is spent, but for whole
+// chunks if they are wanted. No executor may be alive meanwhile. Without data, loading is not
+// measured.
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
                                    const std::shared_ptr<const Dataset>& data,
                                    const CalibrationOptions& options);

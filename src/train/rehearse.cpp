@@ -14,7 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t fewest_steps = 4, fewest_steps_of_tasks = 6;
+// To settle, and as many to be measured.
+constexpr std::int64_t few_steps = 2, few_steps_of_tasks = 3;
 constexpr std::size_t most_finalists = 8;
 constexpr double measured_seconds = 0.12;  // of a turn
 // Starting and ending a runtime, and until it has settled.
@@ -38,14 +39,14 @@ bool has_gpu(const Plan& plan) {
 
 double try_out(const TrainJob& job, const Plan& plan, double seconds) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  SettledSteps steps(seconds, fewest_steps / 2, fewest_steps / 2);
+  SettledSteps steps(seconds, few_steps, few_steps);
   run(job, executor, steps);
   return typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
 }
 
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
   TaskMedians tasks;
-  SettledSteps steps(seconds, fewest_steps_of_tasks / 2, fewest_steps_of_tasks / 2);
+  SettledSteps steps(seconds, few_steps_of_tasks, few_steps_of_tasks);
   Executor executor(job.graph, plan, job.exec_options(true));
   watch_settled(executor, steps, tasks);
   run(job, executor, steps);
@@ -54,7 +55,7 @@ std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seco
 }
 
 double trial_seconds(double seconds, double step_seconds) {
-  return std::max(seconds, static_cast<double>(fewest_steps_of_tasks) * step_seconds) +
+  return std::max(seconds, static_cast<double>(2 * few_steps_of_tasks) * step_seconds) +
          between_turns;
 }
 
@@ -63,7 +64,7 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
   const double turn =
-      std::max(measured_seconds, static_cast<double>(fewest_steps) * choice.best().step_seconds) +
+      std::max(measured_seconds, static_cast<double>(2 * few_steps) * choice.best().step_seconds) +
       between_turns;
   const auto seats = static_cast<std::size_t>(
       std::min(budget.count() / (2 * turn), static_cast<double>(most_finalists)));

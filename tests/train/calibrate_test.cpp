@@ -92,17 +92,36 @@ TEST(Calibrate, WholeChunksAndHalvesAreMeasuredHoweverLittleTimeThereIs) {
     calibration.budget = Seconds(1e-3);
     calibration.runtime = false;
     calibration.whole_chunks = true;
+    calibration.most_alone = 64 / workers;
     const std::vector<Observation> all = calibrate(job.graph, job.recipe, job.data, calibration);
     std::set<double> sizes;
     for (const Observation& each : all)
       if (each.signature.find("conv") != std::string::npos && each.signature.ends_with("| forward"))
         sizes.insert(each.size);
+    ASSERT_FALSE(sizes.empty());
     EXPECT_TRUE(sizes.contains(64 / workers)) << workers;
     EXPECT_TRUE(sizes.contains(32 / workers)) << workers;
     EXPECT_LE(*sizes.rbegin(), 64 / workers) << "nobody has larger ones";
-    const bool spread = std::ranges::any_of(
-        all, [](const Observation& each) { return each.signature.ends_with("spread"); });
-    EXPECT_TRUE(workers > 1 || !spread) << "who is alone makes nobody wait";
+  }
+}
+
+// Nothing meets, so a step has as many tasks as workers, and chunks have one size.
+TEST(Calibrate, AsManyWorkersAsSamplesWillDo) {
+  JobOptions options;
+  options.model = "tiny";
+  options.data = "synth:1x28x28/10@64";
+  options.batch = options.workers = 2;
+  options.plan.deterministic = true;
+  const TrainJob job = make_job(options);
+  CalibrationOptions calibration;
+  calibration.workers = 2;
+  calibration.layout = default_cpu_layout();
+  calibration.budget = Seconds(0.05);
+  calibration.runtime = false;
+  for (const Observation& each : calibrate(job.graph, job.recipe, job.data, calibration)) {
+    EXPECT_GT(each.seconds, 0) << each.signature;
+    const bool of_samples = each.signature.find("conv") != std::string::npos;
+    EXPECT_TRUE(!of_samples || each.size <= 2) << each.signature;
   }
 }
 
