@@ -110,7 +110,8 @@ TEST(Calibrate, AsManyWorkersAsSamplesWillDo) {
   JobOptions options;
   options.model = "tiny";
   options.data = "synth:1x28x28/10@64";
-  options.batch = options.workers = 2;
+  options.batch = 2;
+  options.workers = 2;
   options.plan.deterministic = true;
   const TrainJob job = make_job(options);
   CalibrationOptions calibration;
