@@ -96,9 +96,12 @@ class Bench {
     for (const Turn& turn : interleaved(cells.size(), flags_.rounds, flags_.seed)) {
       if (turn.repeat == rounds) {
         if (rounds > 0 && minutes() >= flags_.budget) break;
+        CalibrationOptions options;
+        options.workers = setting.workers;
+        options.budget = Seconds(flags_.calibrate);
         // Who is alone in these plans is the last to be done with such a chunk.
-        const std::int64_t chunk = (setting.batch - 1) / setting.workers + 1;
-        learn_costs(*profile, cells.front().job, setting.workers, flags_.calibrate, chunk);
+        options.most_alone = (setting.batch - 1) / setting.workers + 1;
+        learn_costs(*profile, cells.front().job, options);
         if (rounds++ == 0) place_all(cells, profile);
       }
       Cell& cell = cells[turn.cell];

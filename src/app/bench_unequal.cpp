@@ -82,7 +82,11 @@ int run_unequal(const UnequalFlags& flags) {
                           {"equal", job_for(flags, flags.workers)},
                           {"speed", job_for(flags, flags.workers)}};
   const auto profile = std::make_shared<Profile>();
-  const auto learn = [&] { learn_costs(*profile, sides[1].job, flags.workers, flags.calibrate); };
+  CalibrationOptions calibration;
+  calibration.workers = flags.workers;
+  calibration.budget = Seconds(flags.calibrate);
+  calibration.in_turn = false;  // each worker has one chunk, of whatever size
+  const auto learn = [&] { learn_costs(*profile, sides[1].job, calibration); };
   learn();
   for (Side& side : sides) {
     side.job.profile = profile;

@@ -10,7 +10,6 @@
 #include "report/statistics.h"
 #include "tasks/meetings.h"
 #include "tasks/task_label.h"
-#include "train/calibrate.h"
 #include "train/settled_steps.h"
 #include "train/weights.h"
 
@@ -51,14 +50,9 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
   return make_job(options);
 }
 
-void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds,
-                 std::int64_t most_alone) {
-  CalibrationOptions options;
-  options.workers = workers;
+void learn_costs(Profile& profile, const TrainJob& job, CalibrationOptions options) {
   options.layout = default_cpu_layout();
-  options.budget = Seconds(seconds);
   options.whole_chunks = true;  // the steps measured beside them take longer
-  options.most_alone = most_alone;
   profile.learn(calibrate(job.graph, job.recipe, job.data, options));
 }
 

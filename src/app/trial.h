@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "train/calibrate.h"
 #include "train/job.h"
 
 namespace regatta::app {
@@ -23,10 +24,8 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
 
 // Adds what the work of a job costs now. A bench begins with an empty profile and learns again
 // before each round of measuring: a machine drifts, and what disturbs one session is outvoted.
-// Takes about so many seconds, or as long as steps on whole chunks do. `most_alone`: see
-// CalibrationOptions.
-void learn_costs(Profile& profile, const TrainJob& job, int workers, double seconds,
-                 std::int64_t most_alone = INT64_MAX);
+// Takes as long as `options` say, or as steps on whole chunks do; the layout is the usual one.
+void learn_costs(Profile& profile, const TrainJob& job, CalibrationOptions options);
 
 struct Measured {
   double step_s = 0, energy_j = 0;  // of a typical step

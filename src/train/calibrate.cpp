@@ -600,10 +600,9 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   const auto uses = [&](DeviceKind kind) {
     return std::ranges::find(options.devices, kind) != options.devices.end();
   };
-  // Half a chunk is what a worker has two of, and is measured so if there is time.
   constexpr Seconds time_for_turns{3};
-  const bool in_turn = (options.whole_chunks || options.budget >= time_for_turns) &&
-                       recipe.batch >= 2 * options.workers;
+  const bool in_turn = options.in_turn && recipe.batch >= 2 * options.workers &&
+                       (options.whole_chunks || options.budget >= time_for_turns);
   if (uses(DeviceKind::cpu)) {
     if (most_chunks(options.workers) > 1)
       kinds.push_back({options.workers, 1, most_chunks(options.workers)});

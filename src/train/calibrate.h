@@ -24,7 +24,9 @@ struct CalibrationOptions {
   // allows.
   bool whole_chunks = false;
   std::int64_t most_alone = INT64_MAX;  // samples of a chunk, of one worker alone
-  std::vector<int> teams{};             // also with workers of so many threads each
+  // Half a chunk as what a worker has two of, if there are three seconds; else as half of one.
+  bool in_turn = true;
+  std::vector<int> teams{};  // also with workers of so many threads each
 };
 
 // The profile of this machine, as all runs on it share it.
