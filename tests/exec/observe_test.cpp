@@ -92,6 +92,9 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
     meter.add({blueprint, list, spans, times});
     EXPECT_EQ(meter.observations(names, costs, 2).empty(), step < 31) << "few tell nothing";
   }
+  EXPECT_FALSE(meter.enough()) << "if half of them turn out to be held up";
+  for (int step = 40; step < 64; ++step) meter.add({blueprint, list, spans, times});
+  EXPECT_TRUE(meter.enough());
   const std::vector<Observation> all = meter.observations(names, costs, 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   for (std::size_t level = 0; level < all.size(); ++level) {
