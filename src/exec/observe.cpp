@@ -127,10 +127,8 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    // Who submits is in the way of those who wait for it, whoever is at work.
-    const int busy = of_submission(piece.name->signature)
-                         ? workers
-                         : level_of(company.between(start, end), workers);
+    const int busy =
+        piece.name->among_all ? workers : level_of(company.between(start, end), workers);
     if (busy > 0) means.add({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {

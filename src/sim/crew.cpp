@@ -209,7 +209,27 @@ void Crew::take(int w, std::int64_t id) {
   at(id).worker = w;
   at(id).start = worker.since;
   if (const auto chunk = work_.home_chunk(task_of(id))) homes_[chunk->value] = w;
+  if (submits(work_.list().tasks[task_of(id)])) begin_to_submit(worker);
   work_on(w);
+}
+
+// What a task submits is handed over one by one while it runs; the next of its kind comes last,
+// with its end.
+void Crew::begin_to_submit(const Worker& worker) {
+  const std::int64_t step = step_of(worker.task);
+  const std::size_t task = task_of(worker.task);
+  const double whole = work_.list().tasks[task].actions.front().part;
+  const double begin = worker.since - world_.now();
+  double worth = 0;
+  for (const std::uint32_t next : work_.successors(step, 0, task)) {
+    if (submits(work_.list().tasks[next])) continue;
+    worth += worth_to_submit(work_.list().tasks[next]);
+    world_.later(begin + worth / whole * seconds(worker, busy_[worker.pool]),
+                 [this, id = number(step, next)] {
+                   at(id).submit = world_.now();
+                   if (--waits_[static_cast<std::size_t>(id)] == 0) released(id);
+                 });
+  }
 }
 
 // Brings what is left of a pool's tasks up to date, before the number of busy workers changes.
@@ -264,6 +284,7 @@ void Crew::finish(int w) {
     const std::int64_t later = step + static_cast<std::int64_t>(back);
     if (later >= options_.steps) break;
     for (const std::uint32_t next : work_.successors(later, back, task)) {
+      if (submits(work_.list().tasks[task]) && !submits(work_.list().tasks[next])) continue;
       const std::int64_t waiting = number(later, next);
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
           submitted_[static_cast<std::size_t>(later)]) {

@@ -89,6 +89,7 @@ class Crew {
   void queue(std::int64_t id);
   void hand_out();
   void take(int worker, std::int64_t id);
+  void begin_to_submit(const Worker& worker);
   void settle(std::size_t pool);
   void work_on(int worker);
   void piece_done(int worker);

@@ -23,7 +23,7 @@ CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass p
                                         blueprint.sample_dtype),
             .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
       // As many bytes as would be copied meanwhile.
-      submit_{.signature = submit_signature(), .bytes = 2000},
+      submit_{.signature = submit_signature(), .bytes = 2000, .among_all = true},
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
@@ -74,10 +74,9 @@ void CostNames::name_in_segments(CostName& name, bool shared) const {
   name.signature = segment_signature(name.uncut, shared);
 }
 
-const CostName* CostNames::kept(std::string signature, double bytes, double flops) const {
-  const auto [found, fresh] = bookkeeping_.try_emplace(signature);
-  if (fresh) found->second = {.signature = std::move(signature), .flops = flops, .bytes = bytes};
-  return &found->second;
+const CostName* CostNames::kept(CostName name) const {
+  std::string signature = name.signature;
+  return &bookkeeping_.try_emplace(std::move(signature), std::move(name)).first->second;
 }
 
 CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) const {
@@ -86,11 +85,16 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   const auto bucket_bytes = [&] {
     return static_cast<double>(blueprint_.buckets[action.bucket.value].bytes);
   };
+  // Where workers meet, what one left behind another takes up.
+  const auto met = [&](std::string signature, double bytes) {
+    return kept({.signature = std::move(signature), .bytes = bytes, .among_all = true});
+  };
   switch (action.phase) {
     case Phase::load:
       return {&load_, static_cast<double>(samples)};
     case Phase::deliver:
-      return {kept(deliver_signature(pass_, graph.classes()), 16), static_cast<double>(samples)};
+      return {kept({.signature = deliver_signature(pass_, graph.classes()), .bytes = 16}),
+              static_cast<double>(samples)};
     case Phase::combine:
     case Phase::combine_gradient: {
       const Program& program = blueprint_.segments[action.segment.value].train;
@@ -98,17 +102,17 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       const std::size_t meeting =
           back ? program.meetings.size() - 1 - action.part : std::size_t{action.part};
       const std::int64_t channels = graph.node(program.meetings[meeting]).shape.channels();
-      return {kept(combine_signature(owner, back), 16),
+      return {met(combine_signature(owner, back), 16),
               static_cast<double>(channels) * static_cast<double>(blueprint_.chunks.size())};
     }
     case Phase::reduce:
-      return {kept(reduce_signature(owner), 1), bucket_bytes() * gradient_slots(blueprint_.plan)};
+      return {met(reduce_signature(owner), 1), bucket_bytes() * gradient_slots(blueprint_.plan)};
     case Phase::measure:
-      return {kept(measure_signature(owner), 1), bucket_bytes()};
+      return {met(measure_signature(owner), 1), bucket_bytes()};
     case Phase::clip:
-      return {kept(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
+      return {met(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
     case Phase::update:
-      return {kept(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
+      return {met(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
     case Phase::submit:
       return {&submit_, static_cast<double>(action.part)};
     case Phase::pack:
@@ -124,10 +128,11 @@ std::vector<CostPiece> CostNames::packs(const Action& action) const {
   for (const NodeId id : blueprint_.buckets[action.bucket.value].nodes) {
     const std::size_t room = blueprint_.packed_room[action.group.value][id.value];
     if (room == 0) continue;
-    all.push_back(
-        {kept(pack_signature(blueprint_.graph, blueprint_.graph.node(id), place(action.group)),
-              2 * static_cast<double>(room)),
-         1});
+    all.push_back({kept({.signature = pack_signature(blueprint_.graph, blueprint_.graph.node(id),
+                                                     place(action.group)),
+                         .bytes = 2 * static_cast<double>(room),
+                         .among_all = true}),
+                   1});
   }
   return all;
 }
@@ -157,10 +162,11 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
   }
   const WorkPlace where = place(task.group);
   const double size = std::max<double>(1, static_cast<double>(samples));
-  return {kept(where.device + " " + std::string(layout_name(where.layout)) + " " +
-                   std::string(precision_name(where.precision)) + " | task " +
-                   sha256_hex(mark).substr(0, 16),
-               bytes / size, flops / size),
+  return {kept({.signature = where.device + " " + std::string(layout_name(where.layout)) + " " +
+                             std::string(precision_name(where.precision)) + " | task " +
+                             sha256_hex(mark).substr(0, 16),
+                .flops = flops / size,
+                .bytes = bytes / size}),
           size};
 }
 

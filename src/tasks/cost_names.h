@@ -19,6 +19,9 @@ struct CostName {
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
   // In a step of several segments, whose data lies in colder memory: its name in a step of one.
   std::string uncut = {};
+  // It costs as much whoever is at work meanwhile: what counts is in how many workers' caches its
+  // data may lie.
+  bool among_all = false;
 };
 
 struct CostPiece {
@@ -52,7 +55,7 @@ class CostNames {
   CostPiece bookkeeping(const Action& action, std::int64_t samples) const;
   bool shares(const Node& node) const;
   void name_in_segments(CostName& name, bool shared) const;
-  const CostName* kept(std::string signature, double bytes, double flops = 0) const;
+  const CostName* kept(CostName name) const;
 
   const Blueprint& blueprint_;
   Pass pass_;

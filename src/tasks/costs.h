@@ -31,7 +31,7 @@ class TaskCosts {
 std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& runtime);
 
 // What a worker takes to let go of a task that waited for the one it has ended, before it comes to
-// the next. What a task submits was let go of while it ran.
+// the next. What a task submits it hands over while it runs.
 double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& runtime);
 
 // A task costs what its instructions cost, by the profile; what the profile lacks is guessed from

@@ -470,8 +470,7 @@ void let_workers_submit(const Blueprint& blueprint, TaskList& list) {
       next.on_host = true;
       next.priority = 1;
       for (std::size_t i = t; i < std::min(t + submitted_together, list.tasks.size()); ++i)
-        next.actions.front().part +=
-            static_cast<std::uint32_t>(list.tasks[i].accesses.size() + buffers_worth_a_task);
+        next.actions.front().part += worth_to_submit(list.tasks[i]);
     }
     tasks.push_back(std::move(list.tasks[t]));
   }

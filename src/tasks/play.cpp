@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -142,6 +143,9 @@ class Game {
     bool just_finished = false;
     double slowness = 1;
     double luck = 1;  // with its task
+    // Of one that submits: tasks that it has handed over, and what they are worth.
+    std::size_t handed = 0;
+    double worth = 0;
   };
 
   // Who waits for how many, from step to step. After the first few steps the pattern repeats with
@@ -262,6 +266,8 @@ class Game {
                                              : runtime_.wake + std::max(ready_at_[id] - now_, 0.0);
         worker.delay += std::exchange(worker.stolen, 0);
         worker.left = 1;
+        worker.handed = 0;
+        worker.worth = 0;
         worker.luck = spreads_[worker.pool].factor(
             taken.list, static_cast<std::size_t>(taken.order), static_cast<int>(w));
         worker.start = now_ + worker.delay;
@@ -280,6 +286,33 @@ class Game {
     return worker.delay + worker.left * seconds_of(worker, busy_);
   }
 
+  // Of what a worker that submits hands over, one task after the other; the next of its kind comes
+  // last, with its end.
+  std::int64_t next_handed(const Worker& worker) const {
+    const auto& waiting = successors_[static_cast<std::size_t>(worker.task)];
+    const bool through =
+        worker.handed == waiting.size() || submits(task_of(waiting[worker.handed]));
+    return through ? -1 : waiting[worker.handed];
+  }
+  // The part of its task that is left until then.
+  double left_before(const Worker& worker, std::int64_t next) const {
+    const double whole = task_of(worker.task).actions.front().part;
+    return worker.left - 1 + (worker.worth + worth_to_submit(task_of(next))) / whole;
+  }
+  double seconds_to_next(const Worker& worker) const {
+    const std::int64_t next = next_handed(worker);
+    if (next < 0) return never;
+    return worker.delay + std::max(left_before(worker, next), 0.0) * seconds_of(worker, busy_);
+  }
+  void hand_over(Worker& worker, double all) {
+    for (std::int64_t next = 0; (next = next_handed(worker)) >= 0; ++worker.handed) {
+      if (left_before(worker, next) * all > 1e-12) return;
+      worker.worth += worth_to_submit(task_of(next));
+      ready_at_[static_cast<std::size_t>(next)] = now_;
+      if (--waits_[static_cast<std::size_t>(next)] == 0) make_ready(next);
+    }
+  }
+
   double next_event() const {
     double soonest = never;
     bool anyone_idle = false;
@@ -289,6 +322,9 @@ class Game {
       else
         soonest = std::min(soonest, seconds_left(worker));
     }
+    for (const Worker& worker : workers_)
+      if (anyone_idle && worker.task >= 0 && submits(task_of(worker.task)))
+        soonest = std::min(soonest, seconds_to_next(worker));
     // Submissions matter to those who wait only.
     if (anyone_idle && submitting_ < finished_.size()) {
       if (submitted_ < count_)
@@ -323,6 +359,7 @@ class Game {
       worker.delay -= waited;
       const double all = seconds_of(worker, busy);
       worker.left -= worked / all;
+      if (submits(task_of(worker.task))) hand_over(worker, all);
       if (worker.delay <= 1e-12 && worker.left * all <= 1e-12) finish(w);
     }
   }
@@ -339,7 +376,8 @@ class Game {
     }
     worker.free = now_;
     double last = 0;
-    for (const std::int64_t next : successors_[static_cast<std::size_t>(id)]) {
+    for (const std::int64_t next : std::span(successors_[static_cast<std::size_t>(id)])
+                                       .subspan(std::exchange(worker.handed, 0))) {
       if (--waits_[static_cast<std::size_t>(next)] > 0 || !is_submitted(next)) continue;
       ready_at_[static_cast<std::size_t>(next)] = worker.free;
       last = release_seconds(task_of(id), task_of(next), runtime_);

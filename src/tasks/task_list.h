@@ -111,6 +111,9 @@ struct TaskList {
 // of its kind, which does the same. How much such a task hands over is counted in buffers, a task
 // being worth as much as so many of them.
 constexpr std::size_t long_list = 32, submitted_together = 16, buffers_worth_a_task = 4;
+inline std::uint32_t worth_to_submit(const Task& task) {
+  return static_cast<std::uint32_t>(task.accesses.size() + buffers_worth_a_task);
+}
 TaskList lower(const Blueprint& blueprint, Job job);
 
 // Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a

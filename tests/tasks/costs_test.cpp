@@ -110,10 +110,10 @@ std::map<std::string, int> marks_of(const Blueprint& blueprint) {
     for (const Action& action : task.actions) {
       if (!of_chunk(action.phase) || action.phase == Phase::deliver) continue;
       for (const CostPiece& piece : names.pieces(action, 8)) {
-        const auto& [signature, flops, bytes, uncut] = *piece.name;
-        EXPECT_EQ(of_segments(signature), !uncut.empty()) << signature;
-        EXPECT_FALSE(of_segments(uncut));
-        ++found[uncut.empty() ? "" : signature.substr(uncut.size() + 3)];
+        const CostName& name = *piece.name;
+        EXPECT_EQ(of_segments(name.signature), !name.uncut.empty()) << name.signature;
+        EXPECT_FALSE(of_segments(name.uncut));
+        ++found[name.uncut.empty() ? "" : name.signature.substr(name.uncut.size() + 3)];
       }
     }
   return found;

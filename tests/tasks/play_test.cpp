@@ -137,19 +137,34 @@ TEST(Play, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne) {
 }
 
 // Two independent tasks and a third that submits them, on whoever is free.
-TEST(Play, WhatATaskSubmitsWaitsForItAndNotForTheThread) {
-  TaskList list = list_of({{1, {}}, {2, {{0, Mode::read_write}}}, {2, {{1, Mode::read_write}}}}, 2);
-  list.tasks.front().actions.front().phase = Phase::submit;
+TEST(Play, WhatATaskSubmitsIsHandedOverWhileItRuns) {
+  TaskList list =
+      list_of({{1, {}}, {2.5, {{0, Mode::read_write}}}, {1.5, {{1, Mode::read_write}}}}, 2);
+  Action& submit = list.tasks.front().actions.front();
+  submit.phase = Phase::submit;
+  submit.part = 2 * worth_to_submit(list.tasks.back());
   RuntimeCosts runtime = free_runtime();
   runtime.submission = 0.001;
-  runtime.release = 0.25;  // they were let go of while it ran
+  runtime.release = 0.25;  // it has let go of them by its end
   Blueprint pair = workers(2);
   pair.plan.steps_in_flight = 1;
   const Played played = play(pair, list, MadeUpCosts(runtime), {.crowded = true});
   EXPECT_NEAR(played.step_seconds, 3.001, 1e-3);
+  const double begin = played.tasks[0].start;
+  EXPECT_NEAR(played.tasks[1].start - begin, 0.5, 1e-9) << "the first of two, half-way";
+  EXPECT_NEAR(played.tasks[2].start - begin, 1, 1e-9);
   // Four of six seconds are work, one is the runtime's.
   EXPECT_NEAR(played.total.busy, 4.0 / 6, 1e-3);
   EXPECT_NEAR(played.total.overhead, 1.0 / 6, 1e-3);
+}
+
+TEST(Play, WhoIsAloneSubmitsAllBeforeItBegins) {
+  TaskList list =
+      list_of({{1, {}}, {0.75, {{0, Mode::read_write}}}, {4, {{1, Mode::read_write}}}}, 2);
+  Action& submit = list.tasks.front().actions.front();
+  submit.phase = Phase::submit;
+  submit.part = 2 * worth_to_submit(list.tasks.back());
+  EXPECT_NEAR(play(workers(1, 1), list, MadeUpCosts{}).step_seconds, 1 + 0.75 + 4, 1e-9);
 }
 
 TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
