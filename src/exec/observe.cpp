@@ -14,8 +14,9 @@ namespace {
 
 using Time = TraceClock::time_point;
 
-// A thread that ran for a smaller share of its task's time was robbed of it by someone else.
-constexpr double least_own = 0.97;
+// A thread that ran for a smaller share of its task's time was robbed of more than the thread that
+// submits would.
+constexpr double least_own = 0.8;
 // A step that took longer, compared with the middle one, says nothing of typical ones.
 constexpr double held_up = 1.15;
 // That tell how far tasks spread.
@@ -148,15 +149,20 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       for (const CostPiece& piece : names.pieces(action, samples(action)))
         pieces.push_back({piece, bookkeeping || of_chunk(action.phase)});
     if (pieces.size() != times.operators.size()) continue;  // it was not timed, or broke off
-    // A thread that waits for its team has not been robbed of its time.
+    // A thread that waits for its team has not been robbed of its time. Nobody knows which operator
+    // it was robbed in; all are taken to be, in proportion.
     const bool alone = done.blueprint.group(task.group).team == 1;
-    if (alone && !times.operators.empty() && times.operators.front().cpu.count() == 0 &&
-        Seconds(times.cpu).count() < least_own * seconds_between(times.start, times.end))
-      continue;
+    double own = 1;
+    if (alone && !times.operators.empty() && times.operators.front().cpu.count() == 0)
+      own = std::min(1.0, Seconds(times.cpu).count() / seconds_between(times.start, times.end));
+    if (own < least_own) continue;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (!pieces[i].wanted) continue;
       const OperatorTime& timed = times.operators[i];
-      note(pieces[i].piece, timed.start, timed.end, alone ? timed.cpu : Seconds{});
+      Seconds cpu{};
+      if (alone)
+        cpu = timed.cpu.count() > 0 ? Seconds(timed.cpu) : own * Seconds(timed.end - timed.start);
+      note(pieces[i].piece, timed.start, timed.end, cpu);
     }
   }
   return means.get();

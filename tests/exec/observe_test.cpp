@@ -250,6 +250,28 @@ TEST_F(Observing, ATaskThatAnotherProcessInterruptedIsLeftOut) {
   EXPECT_TRUE(seen().empty());
 }
 
+TEST_F(Observing, ATaskThatWasBrieflyInterruptedCountsAsLongAsItRan) {
+  run(2, 0, 0, 1.0);
+  const std::vector<Observation> whole = seen();
+  times[2].operators.clear();
+  run(2, 0, 0, 0.9);
+  const std::vector<Observation> robbed = seen();
+  ASSERT_EQ(robbed.size(), whole.size());
+  ASSERT_FALSE(whole.empty());
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_NEAR(robbed[i].seconds, 0.9 * whole[i].seconds, 1e-9);
+}
+
+// Its data lie in the caches of all, though the others wait for it.
+TEST_F(Observing, WhereWorkersMeetItIsTheSameWithManyOrFewAtWork) {
+  std::size_t reduce = 0;
+  while (list.tasks[reduce].actions.front().phase != Phase::reduce) ++reduce;
+  run(reduce, 0, 0);
+  const std::vector<Observation> all = seen();
+  ASSERT_FALSE(all.empty());
+  for (const Observation& each : all) EXPECT_EQ(each.busy, 2) << each.signature;
+}
+
 TEST_F(Observing, OfALargeOperatorTheThreadsOwnTimeCounts) {
   run(2, 0, 0, 0.5);
   for (OperatorTime& each : times[2].operators) each.cpu = microseconds(4);
