@@ -13,7 +13,7 @@ struct UnequalFlags {
   std::int64_t batch = 120;
   int workers = 2;
   std::vector<std::string> slow{"1=2"};
-  double calibrate = 3, balance = 30, seconds = 4;
+  double calibrate = 3, balance = 60, seconds = 4;
   std::size_t rounds = 3;
   std::optional<std::string> json_file;
 };

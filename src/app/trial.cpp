@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
 // Of a simulation: so many that chance evens out.
-constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 2000;
+constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 12000;
 
 // The median over every few steps in a row: steps may be long and short in turn, because two are in
 // flight, and what disturbs the machine for a moment hits a few stretches only.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/distance.h"
+#include "profile/robust.h"
 #include "tasks/balance.h"
 #include "tasks/rehearsed.h"
 #include "train/rehearse.h"
@@ -12,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_trials = 5;
+constexpr std::size_t most_shares = 5, most_looks = 3;
 constexpr double turn_seconds = 0.3;
 
 Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
@@ -22,11 +23,31 @@ Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
   return plan;
 }
 
-TriedShares measured(const TrainJob& job, const Plan& plan) {
-  const std::vector<double> tasks = while_near([&] { return try_tasks(job, plan, turn_seconds); });
-  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
-  return tried_shares(blueprint, lower(blueprint, Job::train), tasks);
-}
+// Steps with some shares, looked at once or again.
+class Trials {
+ public:
+  Trials(const TrainJob& job, Plan plan) : job_(job), plan_(std::move(plan)) {}
+
+  // By tasks as they typically were in all looks: what one of them saw by chance must not decide.
+  TriedShares look() {
+    looks_.push_back(while_near([&] { return try_tasks(job_, plan_, turn_seconds); }));
+    std::vector<double> tasks;
+    for (std::size_t t = 0; t < looks_.front().size(); ++t) {
+      std::vector<double> seconds;
+      for (const std::vector<double>& each : looks_) seconds.push_back(each[t]);
+      tasks.push_back(median(std::move(seconds)));
+    }
+    const Blueprint blueprint = make_blueprint(job_.graph, plan_, numbers_of(job_.recipe), true);
+    return tried_shares(blueprint, lower(blueprint, Job::train), tasks);
+  }
+  std::string signature() const { return step_signature(job_.graph, job_.recipe, plan_); }
+  std::size_t looks() const { return looks_.size(); }
+
+ private:
+  const TrainJob& job_;
+  Plan plan_;
+  std::vector<std::vector<double>> looks_;  // seconds, by task
+};
 
 }  // namespace
 
@@ -36,21 +57,33 @@ Balanced balance(const TrainJob& job, double step_seconds, Seconds budget) {
   const Clock::time_point begin = Clock::now();
   const Seconds trial(trial_seconds(turn_seconds, step_seconds));
   const bool measures = budget > 2 * trial;
+  const auto time_for_one = [&] { return measures && Clock::now() - begin + trial <= budget; };
   std::vector<TriedShares> tried;
+  std::vector<Trials> trials;  // of each
   std::optional<std::vector<std::int64_t>> next = found.chunks;
-  while (next && tried.size() < most_trials) {
-    const Plan plan = with_chunks(job.plan, *next);
-    const std::string step = step_signature(job.graph, job.recipe, plan);
+  while (next && tried.size() < most_shares) {
+    Trials fresh(job, with_chunks(job.plan, *next));
     std::optional<TriedShares> known;
-    if (job.profile) known = recalled_shares(step, *next, *job.profile);
+    if (job.profile) known = recalled_shares(fresh.signature(), *next, *job.profile);
     if (!known) {
-      if (!measures || Clock::now() - begin + trial > budget) break;
-      known = measured(job, plan);
-      std::ranges::move(observations_of(step, *known), std::back_inserter(found.seen));
+      if (!time_for_one()) break;
+      known = fresh.look();
     }
     tried.push_back(std::move(*known));
+    trials.push_back(std::move(fresh));
     next = next_shares(tried);
   }
+  // The best of several was lucky, too: it is looked at again, and whoever is the best then.
+  while (!tried.empty()) {
+    const auto best = static_cast<std::size_t>(&best_shares(tried) - tried.data());
+    const std::size_t looks = trials[best].looks();
+    if (tried.size() == 1 || looks == 0 || looks == most_looks || !time_for_one()) break;
+    tried[best] = trials[best].look();
+  }
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (trials[i].looks() > 0)
+      std::ranges::move(observations_of(trials[i].signature(), tried[i]),
+                        std::back_inserter(found.seen));
   if (!tried.empty()) found.chunks = best_shares(tried).chunks;
   return found;
 }

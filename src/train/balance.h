@@ -14,9 +14,9 @@ struct Balanced {
 };
 
 // The workers of the plan's one CPU group have a chunk each. A few steps are run, samples are moved
-// from the late to the early, and so on until that brings nothing more or the budget is spent: what
-// is too short for two trials leaves the plan's chunks. `step_seconds`: of a step, as predicted. No
-// executor may be alive.
+// from the late to the early, and so on until that brings nothing more; then the best are looked at
+// again, as long as the budget lasts. What is too short for two trials leaves the plan's chunks.
+// `step_seconds`: of a step, as predicted. No executor may be alive.
 Balanced balance(const TrainJob& job, double step_seconds, Seconds budget);
 
 }  // namespace regatta

@@ -169,7 +169,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     const Seconds time = share();
     const bool alone = kind.workers < options.workers;
     CalibrationCell::Sizes sizes{
-        .whole = options.whole_chunks && !alone,
+        .whole = options.whole_chunks,
         .half = !in_turn || alone || kind.team > 1 || kind.chunks > kind.workers};
     if (alone) sizes.most = options.most_alone;
     const auto measure = [&](CalibrationCell& cell) {

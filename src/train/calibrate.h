@@ -20,8 +20,7 @@ struct CalibrationOptions {
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs
-  // With all workers busy, whole chunks and their halves however long they take; else as the budget
-  // allows.
+  // Whole chunks and their halves however long they take; else as the budget allows.
   bool whole_chunks = false;
   std::int64_t most_alone = INT64_MAX;  // samples of a chunk, of one worker alone
   // Half a chunk as what a worker has two of, if there are three seconds; else as half of one.
