@@ -187,9 +187,13 @@ class Bench {
       for (GranularityRun* run : each.runs) run->rounds.push_back(found);
       return found;
     };
+    // The automatic choice, which is also compared with what was predicted, has two turns a round.
+    const auto whose = [&](const Turn& turn) -> const Measured& {
+      return all[turn.cell % all.size()];
+    };
     double best = 1e30;
-    for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed)) {
-      const Measured& each = all[turn.cell];
+    for (const Turn& turn : interleaved(all.size() + 1, flags_.rounds, flags_.seed)) {
+      const Measured& each = whose(turn);
       const bool needed =
           each.runs.front() == &cell.automatic || each.runs.front() == &*cell.one_worker;
       if (turn.repeat > 0 && !needed && each.runs.front()->step_seconds() > hopeless * best) {
@@ -205,8 +209,8 @@ class Bench {
               each.runs.front()->step_seconds() > (1 + contends) * mine);
     });
     // Alone, it is still compared with what was predicted.
-    for (const Turn& turn : interleaved(all.size(), flags_.rounds, flags_.seed + 1))
-      take(all[turn.cell]);
+    for (const Turn& turn : interleaved(all.size() + 1, flags_.rounds, flags_.seed + 1))
+      take(whose(turn));
   }
 
   static std::string text_of(const Plan& plan, const TrainJob& job) {
@@ -247,7 +251,8 @@ void declare_granularity(CLI::App& app, GranularityFlags& flags) {
       ->type_name("X")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--rounds", flags.rounds, "measurements of each plan, taking turns")
+  app.add_option("--rounds", flags.rounds,
+                 "measurements of each plan, taking turns; of the automatic one twice as many")
       ->type_name("N")
       ->check(whole_number(1, 100))
       ->capture_default_str();

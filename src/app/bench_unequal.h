@@ -10,10 +10,10 @@ namespace regatta::app {
 
 struct UnequalFlags {
   std::string model = "resnet18", input = "3x64x64", segments = "block";
-  std::int64_t batch = 120;
+  std::int64_t batch = 240;
   int workers = 2;
   std::vector<std::string> slow{"1=2"};
-  double calibrate = 3, balance = 60, seconds = 4;
+  double calibrate = 3, balance = 90, seconds = 4;
   std::size_t rounds = 3;
   std::optional<std::string> json_file;
 };

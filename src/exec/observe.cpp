@@ -128,8 +128,8 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    const int busy =
-        piece.name->among_all ? workers : level_of(company.between(start, end), workers);
+    const int among = piece.name->among;
+    const int busy = among > 0 ? among : level_of(company.between(start, end), workers);
     if (busy > 0) means.add({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {

@@ -14,7 +14,7 @@ struct GranularityRun {
   std::string name;             // "block x 8"; of the automatic one: what it chose
   double predicted = 0;         // seconds of a step; 0: nobody predicted
   double by_costs = 0;          // likewise, from the costs of operators alone
-  std::vector<double> rounds;   // measured seconds of a step, a number for each round
+  std::vector<double> rounds;   // measured seconds of a step, one or two numbers a round
   bool dropped = false;         // hopeless after the first round, and not measured again
   double step_seconds() const;  // the median of its rounds
 };

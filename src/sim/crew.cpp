@@ -213,16 +213,20 @@ void Crew::take(int w, std::int64_t id) {
   work_on(w);
 }
 
-// What a task submits is handed over one by one while it runs; the next of its kind comes last,
-// with its end.
+// What a task submits is handed over one by one while it runs, which takes as long whoever else is
+// at work; the next of its kind comes last, with its end.
 void Crew::begin_to_submit(const Worker& worker) {
   const std::int64_t step = step_of(worker.task);
-  const std::size_t task = task_of(worker.task);
-  const double whole = work_.list().tasks[task].actions.front().part;
+  std::vector<std::uint32_t> handed;
+  double whole = 0, worth = 0;
+  for (const std::uint32_t next : work_.successors(step, 0, task_of(worker.task))) {
+    const Task& task = work_.list().tasks[next];
+    if (submits(task)) continue;
+    handed.push_back(next);
+    whole += worth_to_submit(task);
+  }
   const double begin = worker.since - world_.now();
-  double worth = 0;
-  for (const std::uint32_t next : work_.successors(step, 0, task)) {
-    if (submits(work_.list().tasks[next])) continue;
+  for (const std::uint32_t next : handed) {
     worth += worth_to_submit(work_.list().tasks[next]);
     world_.later(begin + worth / whole * seconds(worker, busy_[worker.pool]),
                  [this, id = number(step, next)] {
@@ -284,8 +288,11 @@ void Crew::finish(int w) {
     const std::int64_t later = step + static_cast<std::int64_t>(back);
     if (later >= options_.steps) break;
     for (const std::uint32_t next : work_.successors(later, back, task)) {
-      if (submits(work_.list().tasks[task]) && !submits(work_.list().tasks[next])) continue;
       const std::int64_t waiting = number(later, next);
+      if (submits(work_.list().tasks[task])) {
+        if (!submits(work_.list().tasks[next])) continue;  // handed over while it ran
+        at(waiting).submit = std::max(at(waiting).submit, world_.now());
+      }
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
           submitted_[static_cast<std::size_t>(later)]) {
         released(waiting, late);

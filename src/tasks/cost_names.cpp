@@ -23,7 +23,7 @@ CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass p
                                         blueprint.sample_dtype),
             .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
       // As many bytes as would be copied meanwhile.
-      submit_{.signature = submit_signature(), .bytes = 2000, .among_all = true},
+      submit_{.signature = submit_signature(), .bytes = 2000, .among = workers()},
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
@@ -87,7 +87,9 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   };
   // Where workers meet, what one left behind another takes up.
   const auto met = [&](std::string signature, double bytes) {
-    return kept({.signature = std::move(signature), .bytes = bytes, .among_all = true});
+    return kept({.signature = std::move(signature),
+                 .bytes = bytes,
+                 .among = blueprint_.group(blueprint_.owner).workers});
   };
   switch (action.phase) {
     case Phase::load:
@@ -131,7 +133,7 @@ std::vector<CostPiece> CostNames::packs(const Action& action) const {
     all.push_back({kept({.signature = pack_signature(blueprint_.graph, blueprint_.graph.node(id),
                                                      place(action.group)),
                          .bytes = 2 * static_cast<double>(room),
-                         .among_all = true}),
+                         .among = blueprint_.group(action.group).workers}),
                    1});
   }
   return all;

@@ -19,9 +19,9 @@ struct CostName {
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
   // In a step of several segments, whose data lies in colder memory: its name in a step of one.
   std::string uncut = {};
-  // It costs as much whoever is at work meanwhile: what counts is in how many workers' caches its
-  // data may lie.
-  bool among_all = false;
+  // In how many workers' caches its data may lie: it costs as much however many are at work
+  // meanwhile. 0: what counts is who is.
+  int among = 0;
 };
 
 struct CostPiece {

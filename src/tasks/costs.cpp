@@ -56,7 +56,7 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
     answer.cost += guess(piece);
     return;
   }
-  const Estimate cost = measured(fits, piece, piece.name->among_all ? names_.workers() : busy);
+  const Estimate cost = measured(fits, piece, piece.name->among > 0 ? piece.name->among : busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
   const auto reaches = [&](const Fit* fit) { return fit && fit->reaches(piece.size); };

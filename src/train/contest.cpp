@@ -8,7 +8,10 @@
 namespace regatta {
 namespace {
 
-constexpr int rounds = 8, encores = 3;
+constexpr int rounds = 8;
+// Last turns of the best: three if they agree, more if they do not and there is time.
+constexpr std::size_t encores = 3, most_encores = 9;
+constexpr double agree = 0.05;
 // By how much one may be behind the best and stay, after each round but the last. The best of many
 // owes it to luck in part; the last rounds, which few live to see, tell how fast it really is.
 constexpr double still_in[rounds - 1] = {1.2, 1.1, 1.1, 1.05, 1.05, 1.02, 1.02};
@@ -31,7 +34,16 @@ struct Actor {
 double needed(const std::vector<Actor>& actors, int round, const ContestRules& rules) {
   if (round < 2) return 0;
   const auto still = std::ranges::count(actors, false, &Actor::behind);
-  return static_cast<double>(still + encores) * rules.turn_seconds;
+  return (static_cast<double>(still) + encores) * rules.turn_seconds;
+}
+
+// All of three, and all but a few of more: one that was disturbed does not count.
+bool do_agree(std::vector<double> taken) {
+  std::ranges::sort(taken);
+  const std::size_t members = taken.size() - taken.size() / 4;
+  for (std::size_t first = 0; first + members <= taken.size(); ++first)
+    if (taken[first + members - 1] - taken[first] <= agree * taken[first]) return true;
+  return false;
 }
 
 // Who was fastest of many was lucky in part: turns that had no say in that tell by how much its
@@ -41,8 +53,10 @@ double correction(const std::vector<Actor>& actors, const ContestRules& rules) {
   const Actor& best = *std::ranges::min_element(
       actors, {}, [](const Actor& actor) { return std::pair(actor.behind, actor.seconds()); });
   std::vector<double> taken;
-  for (int i = 0; i < encores && rules.seconds_left() > 0; ++i)
-    taken.push_back(rules.turn(best.index));
+  const auto enough = [&] {
+    return taken.size() == most_encores || (taken.size() >= encores && do_agree(taken));
+  };
+  while (!enough() && rules.seconds_left() > 0) taken.push_back(rules.turn(best.index));
   return taken.empty() ? 1 : median(taken) / best.seconds();
 }
 

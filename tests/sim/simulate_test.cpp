@@ -305,6 +305,21 @@ TEST(Simulate, WhatATaskSubmitsIsHandedOverWhileItRuns) {
                                                 DoubleNear(1.001, 1e-6));
   EXPECT_THAT(submitted, as_reckoned);
   EXPECT_THAT(started, as_reckoned);
+  EXPECT_TRUE(made.record.dependencies.empty()) << "they began before it ended";
+}
+
+TEST(Simulate, WhatIsHandedOverStillWaitsForItsData) {
+  Hand hand(3);
+  const std::uint32_t b = hand.buffer();
+  hand.task(1, {});
+  hand.list.tasks.back().actions.front() = {.phase = Phase::submit, .part = 10};
+  hand.task(2, {{b, Mode::write}});
+  hand.task(1, {{b, Mode::read_write}});
+  const Simulated made = hand.play();
+  // Handed over after half a second and after one; the second needs what the first makes.
+  EXPECT_NEAR(made.step_s[0], 0.5 + 2 + 1, 1e-6);
+  ASSERT_EQ(made.record.dependencies.size(), 1u);
+  EXPECT_EQ(made.record.dependencies.front().on, made.record.tasks[1].id);
 }
 
 TEST(Simulate, ListsThatSubmitThemselvesFollowEachOtherWithoutAGap) {

@@ -47,6 +47,42 @@ TEST(ProfileCosts, ATaskCostsWhatItsPiecesCost) {
   }
 }
 
+// Where workers meet, what counts is how many hold the data, not how many are at work; a chunk's
+// work is slower in company.
+TEST(ProfileCosts, WhereWorkersMeetItCostsTheSameWithManyOrFewAtWork) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Blueprint blueprint =
+      blueprint_of(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
+  const CostNames names(blueprint, data, Pass::train);
+  std::vector<Observation> session;
+  const TaskList list = lower(blueprint, Job::train);
+  for (const Task& task : list.tasks)
+    for (const Action& action : task.actions)
+      for (const CostPiece& piece : names.pieces(action, 32))
+        for (const int busy : {1, 2})
+          session.push_back({piece.name->signature, piece.size, busy, busy * 1e-6});
+  const auto profile = std::make_shared<Profile>();
+  profile->learn(session);
+  const ProfileCosts costs(blueprint, profile, data);
+  int met = 0, computed = 0;
+  for (const Task& task : list.tasks) {
+    const double alone = costs.of(task, 1).seconds, in_company = costs.of(task, 2).seconds;
+    if (task.actions.front().phase == Phase::reduce) {
+      ++met;
+      EXPECT_EQ(alone, in_company);
+      double pieces = 0;
+      for (const Action& action : task.actions)
+        pieces += static_cast<double>(names.pieces(action, 32).size());
+      EXPECT_NEAR(alone, pieces * 2e-6, 1e-9);
+    } else if (task.actions.front().phase == Phase::forward) {
+      ++computed;
+      EXPECT_NEAR(in_company, 2 * alone, 1e-9);
+    }
+  }
+  EXPECT_GT(met, 0);
+  EXPECT_EQ(computed, 2);
+}
+
 TEST(ProfileCosts, AGatheredLoadCostsWhatItCostsByItself) {
   const Graph graph = fuse(build_model("lenet5"));
   Plan plan = plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
