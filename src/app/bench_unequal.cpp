@@ -6,6 +6,7 @@
 #include "app/forecast.h"
 #include "app/trial.h"
 #include "app/unequal.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
@@ -77,6 +78,10 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
 
 int run_unequal(const UnequalFlags& flags) {
   if (flags.json_file) require_writable(*flags.json_file);
+  if (flags.batch < flags.workers)
+    throw InputError("--batch " + std::to_string(flags.batch) + ": each of " +
+                     std::to_string(flags.workers) + " workers needs an image; use " +
+                     std::to_string(flags.workers) + " or more");
   const std::vector<double> slow = slow_workers(flags.slow, flags.workers);
   std::vector<Side> sides{{"alone", job_for(flags, 1)},
                           {"equal", job_for(flags, flags.workers)},

@@ -163,5 +163,11 @@ TEST(BenchUnequal, LaysEqualSharesBesideUnevenOnes) {
             result["rows"][0]["simulated_apart"].get<double>());
 }
 
+TEST(BenchUnequal, ABatchWithLessThanAnImageForEachWorkerIsRefused) {
+  const ProgramRun run = run_regatta({"bench", "unequal", "--batch", "1", "--workers", "2"});
+  EXPECT_NE(run.code, 0);
+  EXPECT_EQ(run.err, "regatta: --batch 1: each of 2 workers needs an image; use 2 or more\n");
+}
+
 }  // namespace
 }  // namespace regatta

@@ -136,13 +136,20 @@ TEST(Play, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne) {
   EXPECT_NEAR(played.step_seconds, 1 + 1 + 3 + 1, 1e-9);
 }
 
-// Two independent tasks and a third that submits them, on whoever is free.
-TEST(Play, WhatATaskSubmitsIsHandedOverWhileItRuns) {
-  TaskList list =
-      list_of({{1, {}}, {2.5, {{0, Mode::read_write}}}, {1.5, {{1, Mode::read_write}}}}, 2);
+// Tasks behind one that takes a second to submit them.
+TaskList submitted_list(std::vector<Made> tasks, std::size_t buffers) {
+  tasks.insert(tasks.begin(), {1, {}});
+  TaskList list = list_of(tasks, buffers);
   Action& submit = list.tasks.front().actions.front();
-  submit.phase = Phase::submit;
-  submit.part = 2 * worth_to_submit(list.tasks.back());
+  submit = {.phase = Phase::submit};
+  for (std::size_t t = 1; t < list.tasks.size(); ++t) submit.part += worth_to_submit(list.tasks[t]);
+  return list;
+}
+
+// Two that are independent, on whoever is free.
+TEST(Play, WhatATaskSubmitsIsHandedOverWhileItRuns) {
+  const TaskList list =
+      submitted_list({{2.5, {{0, Mode::read_write}}}, {1.5, {{1, Mode::read_write}}}}, 2);
   RuntimeCosts runtime = free_runtime();
   runtime.submission = 0.001;
   runtime.release = 0.25;  // it has let go of them by its end
@@ -158,13 +165,9 @@ TEST(Play, WhatATaskSubmitsIsHandedOverWhileItRuns) {
   EXPECT_NEAR(played.total.overhead, 1.0 / 6, 1e-3);
 }
 
-TEST(Play, WhoIsAloneSubmitsAllBeforeItBegins) {
-  TaskList list =
-      list_of({{1, {}}, {0.75, {{0, Mode::read_write}}}, {4, {{1, Mode::read_write}}}}, 2);
-  Action& submit = list.tasks.front().actions.front();
-  submit.phase = Phase::submit;
-  submit.part = 2 * worth_to_submit(list.tasks.back());
-  EXPECT_NEAR(play(workers(1, 1), list, MadeUpCosts{}).step_seconds, 1 + 0.75 + 4, 1e-9);
+TEST(Play, WhatIsHandedOverStillWaitsForItsData) {
+  const TaskList list = submitted_list({{2, {{0, Mode::write}}}, {1, {{0, Mode::read_write}}}}, 1);
+  EXPECT_NEAR(play(workers(3, 1), list, MadeUpCosts{}).step_seconds, 0.5 + 2 + 1, 1e-9);
 }
 
 TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
