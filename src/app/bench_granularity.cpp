@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
+// Nor is one worker, if it was so many times as slow as the automatic choice is predicted to be.
+constexpr double far_behind = 2;
 // And what is so much slower than the automatic choice surely is; what seems faster is looked at
 // again.
 constexpr double contends = 0.12;
@@ -179,8 +181,13 @@ class Bench {
       else
         same->runs.push_back(&run);
     };
-    cell.one_worker->rounds.clear();
-    add(alone, *cell.one_worker);
+    // One worker was measured before, if shortly.
+    if (cell.one_worker->step_seconds() > far_behind * cell.automatic.predicted) {
+      cell.one_worker->dropped = true;
+    } else {
+      cell.one_worker->rounds.clear();
+      add(alone, *cell.one_worker);
+    }
     for (std::size_t i = 0; i < plans.size(); ++i) add(plans[i], cell.fixed[i]);
     const auto take = [&](const Measured& each) {
       const double found = measure(job, each.plan, flags_.seconds);
@@ -194,9 +201,8 @@ class Bench {
     double best = 1e30;
     for (const Turn& turn : interleaved(all.size() + 1, flags_.rounds, flags_.seed)) {
       const Measured& each = whose(turn);
-      const bool needed =
-          each.runs.front() == &cell.automatic || each.runs.front() == &*cell.one_worker;
-      if (turn.repeat > 0 && !needed && each.runs.front()->step_seconds() > hopeless * best) {
+      const bool automatic = each.runs.front() == &cell.automatic;
+      if (turn.repeat > 0 && !automatic && each.runs.front()->step_seconds() > hopeless * best) {
         for (GranularityRun* run : each.runs) run->dropped = true;
         continue;
       }

@@ -15,11 +15,13 @@ namespace {
 
 // Of the predicted time, so much must rest on measurements.
 constexpr double known_enough = 0.8;
+// Calibration has time for whole steps of this many seconds.
+constexpr double soon_measured = 0.1;
 // A run that takes less is over before measuring has paid.
 constexpr double worth_measuring = 3;
 // Trying plans out: of the run that follows, and at most.
 constexpr double of_the_run = 0.03;
-constexpr Seconds longest_rehearsal{10};
+constexpr Seconds longest_rehearsal{15};
 // Below, plans were not chosen by costs: there is nothing to try.
 constexpr double known_at_all = 0.25;
 
@@ -65,7 +67,10 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
     PlanOptions together = options;
     together.team = options.workers;
     together.chunks = {1};
-    if (known_of(job, together, profile).measured < known_enough) return {0, 0, coarse.seconds};
+    const Known found = known_of(job, together, profile);
+    // From a few samples to many it is a long way, which nobody has to guess where it is soon gone.
+    const double known = found.seconds < soon_measured ? found.share : found.measured;
+    if (known < known_enough) return {0, 0, coarse.seconds};
   }
   if (options.chunks) return coarse;
   options.chunks = {std::min<std::int64_t>(4 * options.workers, job.recipe.batch)};

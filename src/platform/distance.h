@@ -14,7 +14,8 @@ double pair_seconds();
 
 // Waits, at most so long, until CPUs are about as near, and as fast side by side, as this process
 // has seen them. False if they still are not; who waited in vain expects less from then on. No
-// other thread of the process should be busy.
+// other thread of the process should be busy. Does not wait where there are more than four: some
+// are always apart or shared there, and measurements are repeated instead.
 bool wait_until_near(double most_seconds);
 
 // Calls `measure` while that is so; again, a few times at most, if it was not so from its begin to

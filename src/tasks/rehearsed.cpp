@@ -1,6 +1,7 @@
 #include "tasks/rehearsed.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -13,6 +14,9 @@ namespace {
 // Predictions are rarely further off than this.
 constexpr double as_wrong_as = 1.5, as_wrong_at_most = 2;
 constexpr double as_good_as = 1.02;
+// Segments alone make less of a difference than how workers share the batch, so that many others of
+// a kind wait until the best of every kind are seated.
+constexpr int of_a_kind = 3;
 // Of so many of the best, the other way of loading is tried next to them.
 constexpr std::size_t with_twins = 2;
 
@@ -34,6 +38,18 @@ void bring_twins_together(std::vector<std::size_t>& order, const Choice& choice)
     std::rotate(at, twin, twin + 1);
     ++at;
   }
+}
+
+void mix_kinds(std::vector<std::size_t>& order, const Choice& choice) {
+  std::map<std::tuple<std::size_t, int, int>, int> seated;
+  std::vector<std::size_t> first, later;
+  for (const std::size_t i : order) {
+    const Granularity& each = choice.candidates[i].granularity;
+    const bool early = ++seated[{each.chunks, each.team, each.workers}] <= of_a_kind;
+    (early ? first : later).push_back(i);
+  }
+  first.insert(first.end(), later.begin(), later.end());
+  order = std::move(first);
 }
 
 }  // namespace
@@ -65,6 +81,8 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
     return !seen.insert({cut_of(each), each.plan.gather_loads}).second;
   });
   if (most > 2 * with_twins) bring_twins_together(order, choice);
+  const double least = predicted(order.front());
+  mix_kinds(order, choice);
   const auto alone = [&](std::size_t i) {
     const Granularity& each = choice.candidates[i].granularity;
     return each.workers * each.team == 1;
@@ -72,10 +90,9 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
   const auto lone = std::ranges::find_if(order, alone);
   std::vector<std::size_t> chosen;
   for (const std::size_t i : order)
-    if (chosen.size() < most && predicted(i) <= as_wrong_as * predicted(order.front()))
-      chosen.push_back(i);
+    if (chosen.size() < most && predicted(i) <= as_wrong_as * least) chosen.push_back(i);
   const bool missed = lone != order.end() && std::ranges::none_of(chosen, alone);
-  if (missed && most > 2 && predicted(*lone) <= as_wrong_at_most * predicted(order.front())) {
+  if (missed && most > 2 && predicted(*lone) <= as_wrong_at_most * least) {
     if (chosen.size() == most) chosen.pop_back();
     chosen.push_back(*lone);
   }

@@ -205,7 +205,8 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   // takes the batch whole never waits.
   const bool few = recipe.batch < workers;
   if (few || meets(graph))
-    for (int team = workers; team >= 2; team /= few ? 2 : 4) options.teams.push_back(team);
+    for (int team = workers; team >= (few ? 2 : std::max(2, workers / 2)); team /= 2)
+      options.teams.push_back(team);
   return calibrate(graph, recipe, data, options);
 }
 

@@ -35,7 +35,7 @@ class CalibrationCell::Impl {
                    recipe_.normalisation,
                    true,
                    recipe_.seed}) {
-    initialise_weights(executor_, recipe_.seed);
+    initialise_roughly(executor_, recipe_.seed);
     if (data_)
       visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
                             data_->order(recipe_.seed, 0, recipe_.shuffle))};

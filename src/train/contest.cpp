@@ -1,7 +1,6 @@
 #include "train/contest.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "profile/robust.h"
 
@@ -9,8 +8,9 @@ namespace regatta {
 namespace {
 
 constexpr int rounds = 8;
-// Last turns of the best: three if they agree, more if they do not and there is time.
-constexpr std::size_t encores = 3, most_encores = 9;
+// Last turns of the best: as few if they agree, more if they do not and there is time; for so many
+// time is kept, but not more than half of it.
+constexpr std::size_t fewest_encores = 3, kept_encores = 5, most_encores = 9;
 constexpr double agree = 0.05;
 // By how much one may be behind the best and stay, after each round but the last. The best of many
 // owes it to luck in part; the last rounds, which few live to see, tell how fast it really is.
@@ -19,7 +19,7 @@ constexpr double still_in[rounds - 1] = {1.2, 1.1, 1.1, 1.05, 1.05, 1.02, 1.02};
 struct Actor {
   std::size_t index;
   std::vector<double> taken = {};
-  bool behind = false;
+  double behind = 0;  // the best by this factor when it dropped out; 0: it did not
 
   // The middle one, of two the faster: what disturbs a turn makes it longer, never shorter.
   double seconds() const {
@@ -28,14 +28,6 @@ struct Actor {
     return sorted[(sorted.size() - 1) / 2];
   }
 };
-
-// To go on with another round: any time for the second; later ones leave some for the last turns of
-// the best.
-double needed(const std::vector<Actor>& actors, int round, const ContestRules& rules) {
-  if (round < 2) return 0;
-  const auto still = std::ranges::count(actors, false, &Actor::behind);
-  return (static_cast<double>(still) + encores) * rules.turn_seconds;
-}
 
 // All of three, and all but a few of more: one that was disturbed does not count.
 bool do_agree(std::vector<double> taken) {
@@ -46,41 +38,99 @@ bool do_agree(std::vector<double> taken) {
   return false;
 }
 
-// Who was fastest of many was lucky in part: turns that had no say in that tell by how much its
-// time is to be corrected.
-double correction(const std::vector<Actor>& actors, const ContestRules& rules) {
-  if (actors.size() < 2) return 1;
-  const Actor& best = *std::ranges::min_element(
-      actors, {}, [](const Actor& actor) { return std::pair(actor.behind, actor.seconds()); });
-  std::vector<double> taken;
-  const auto enough = [&] {
-    return taken.size() == most_encores || (taken.size() >= encores && do_agree(taken));
-  };
-  while (!enough() && rules.seconds_left() > 0) taken.push_back(rules.turn(best.index));
-  return taken.empty() ? 1 : median(taken) / best.seconds();
-}
+class Contest {
+ public:
+  Contest(std::size_t count, const ContestRules& rules)
+      : rules_(rules), in_all_(rules.seconds_left()) {
+    for (std::size_t i = 0; i < count; ++i) actors_.push_back({i});
+  }
+
+  std::vector<double> play() {
+    first_round();
+    for (int round = 1; round < rounds && others_fit(); ++round) {
+      for (Actor* actor : in_) take_turn(*actor);
+      drop_out(still_in[std::min(round, rounds - 2)], in_.size());
+    }
+    return told(encores());
+  }
+
+ private:
+  // In their order, which is that of what they promise.
+  void first_round() {
+    for (Actor& actor : actors_) {
+      if (!in_.empty() && affordable() < 1) break;
+      take_turn(actor);
+      in_.push_back(&actor);
+    }
+    drop_out(still_in[0], in_.size());
+  }
+
+  // Whether there is time for a round; those who are behind drop out until there is.
+  bool others_fit() {
+    if (in_.size() < 2 || affordable() < 2) return false;
+    drop_out(still_in[0], static_cast<std::size_t>(affordable()));
+    return true;
+  }
+
+  // Turns, besides those kept for the best.
+  double affordable() const {
+    const double left = rules_.seconds_left();
+    const double turn = std::max(1e-9, (in_all_ - left) / static_cast<double>(turns_));
+    return left / turn - std::min(static_cast<double>(kept_encores), in_all_ / (2 * turn));
+  }
+
+  void take_turn(Actor& actor) {
+    ++turns_;
+    actor.taken.push_back(rules_.turn(actor.index));
+  }
+
+  // Those stay who are that near to the best, the best one first, and no more than so many.
+  void drop_out(double near, std::size_t most) {
+    std::ranges::stable_sort(in_, {}, [](const Actor* actor) { return actor->seconds(); });
+    const double best = in_.front()->seconds();
+    const auto stays = [&](const Actor* actor) { return actor->seconds() <= near * best; };
+    auto out = std::ranges::find_if_not(in_, stays);
+    if (most < in_.size()) out = std::min(out, in_.begin() + static_cast<std::ptrdiff_t>(most));
+    for (auto each = out; each != in_.end(); ++each) (*each)->behind = (*each)->seconds() / best;
+    in_.erase(out, in_.end());
+  }
+
+  // Who was fastest of many was lucky in part: turns that had no say in that tell how fast it is.
+  std::vector<double> encores() {
+    std::vector<double> taken;
+    if (actors_.size() == 1) taken = in_.front()->taken;  // it had no rival
+    const auto enough = [&] {
+      return taken.size() == most_encores || (taken.size() >= fewest_encores && do_agree(taken));
+    };
+    while (!enough() && rules_.seconds_left() > 0) taken.push_back(rules_.turn(in_.front()->index));
+    return taken;
+  }
+
+  // All are taken to have been as lucky, and who dropped out is as far behind as it was then.
+  std::vector<double> told(const std::vector<double>& encores) const {
+    const double best = in_.front()->seconds();
+    const double mine = encores.empty() ? best : median(encores);
+    std::vector<double> seconds;
+    for (const Actor& actor : actors_) {
+      if (actor.taken.empty())
+        seconds.push_back(0);
+      else
+        seconds.push_back(mine * (actor.behind > 0 ? actor.behind : actor.seconds() / best));
+    }
+    return seconds;
+  }
+
+  const ContestRules& rules_;
+  double in_all_;
+  std::vector<Actor> actors_;
+  std::vector<Actor*> in_;  // from the fastest on, after each round
+  std::size_t turns_ = 0;
+};
 
 }  // namespace
 
 std::vector<double> contest(std::size_t count, const ContestRules& rules) {
-  std::vector<Actor> actors;
-  for (std::size_t i = 0; i < count; ++i) actors.push_back({i});
-  for (int round = 0; round < rounds; ++round) {
-    if (round > 0 && rules.seconds_left() < needed(actors, round, rules)) break;
-    double best = 1e30;
-    for (Actor& actor : actors) {
-      if (actor.behind) continue;
-      actor.taken.push_back(rules.turn(actor.index));
-      best = std::min(best, actor.seconds());
-    }
-    if (round + 1 < rounds)
-      for (Actor& actor : actors) actor.behind |= actor.seconds() > still_in[round] * best;
-  }
-  // All are taken to have been as lucky, so that they stay in order.
-  const double factor = correction(actors, rules);
-  std::vector<double> seconds;
-  for (const Actor& actor : actors) seconds.push_back(factor * actor.seconds());
-  return seconds;
+  return Contest(count, rules).play();
 }
 
 }  // namespace regatta

@@ -9,13 +9,12 @@
 namespace regatta {
 
 struct ContestRules {
-  double turn_seconds = 0;                  // about what a turn takes
   std::function<double(std::size_t)> turn;  // of an actor: what it took by its own measure
-  std::function<double()> seconds_left;     // the first round is finished in any case
+  std::function<double()> seconds_left;     // the first turn is taken in any case
 };
 
-// What each takes. The time of the fastest is that of turns which had no say in making it so, if
-// there is time for them.
+// What each takes; 0 for the last ones if there was no time for them. The time of the fastest is
+// that of turns which had no say in making it so, if there is time for any.
 std::vector<double> contest(std::size_t actors, const ContestRules& rules);
 
 }  // namespace regatta

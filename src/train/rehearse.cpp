@@ -22,7 +22,7 @@ constexpr double measured_seconds = 0.12;  // of a turn
 constexpr double between_turns = 0.05 + SettledSteps::settling_seconds;
 
 void run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
-  initialise_weights(executor, job.recipe.seed);
+  initialise_roughly(executor, job.recipe.seed);
   Recipe still = job.recipe;
   still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
   TrainGoal goal;
@@ -63,11 +63,10 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   const Choice& choice = *job.choice;
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
-  const double turn =
-      std::max(measured_seconds, static_cast<double>(2 * few_steps) * choice.best().step_seconds) +
-      between_turns;
-  const auto seats = static_cast<std::size_t>(
-      std::min(budget.count() / (2 * turn), static_cast<double>(most_finalists)));
+  // Three turns each, on average: the best has most of them.
+  const double turns = budget.count() / trial_seconds(measured_seconds, choice.best().step_seconds);
+  const auto seats =
+      static_cast<std::size_t>(std::min(turns / 3, static_cast<double>(most_finalists)));
   const std::vector<std::size_t> actors = finalists(choice, seats);
   const auto candidate = [&](std::size_t actor) -> const Candidate& {
     return choice.candidates[actors[actor]];
@@ -76,7 +75,6 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
                           [&](std::size_t i) { return choice.candidates[i].rehearsed > 0; }))
     return {};
   ContestRules rules;
-  rules.turn_seconds = turn;
   rules.turn = [&](std::size_t actor) {
     return while_near([&] { return try_out(job, candidate(actor).plan, measured_seconds); });
   };
@@ -84,7 +82,8 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   const std::vector<double> seconds = contest(actors.size(), rules);
   std::vector<Observation> seen;
   for (std::size_t i = 0; i < actors.size(); ++i)
-    seen.push_back({step_signature(job.graph, job.recipe, candidate(i).plan), 1, 1, seconds[i]});
+    if (seconds[i] > 0)
+      seen.push_back({step_signature(job.graph, job.recipe, candidate(i).plan), 1, 1, seconds[i]});
   return seen;
 }
 

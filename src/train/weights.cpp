@@ -173,6 +173,20 @@ std::vector<float> initial_values(const Parameter& what, std::uint64_t seed) {
   return values;
 }
 
+template <class Values>
+void initialise_by(Executor& executor, const Values& values_of) {
+  const Graph& graph = executor.graph();
+  for (std::uint32_t i = 0; i < graph.parameters().size(); ++i) {
+    const std::vector<float> values = values_of(graph.parameters()[i]);
+    executor.set_parameter(ParameterId{i}, values);
+    for (const Memory& memory : memories_of(executor))
+      memory.set(executor, ParameterId{i}, std::vector<float>(values.size()));
+  }
+  for (std::uint32_t i = 0; i < graph.states().size(); ++i)
+    executor.set_state(StateId{i}, values_of(graph.states()[i]));
+  executor.wait(executor.submit(Job::prepare, {}));
+}
+
 }  // namespace
 
 Weights initial_weights(const Graph& graph, std::uint64_t seed) {
@@ -184,16 +198,18 @@ Weights initial_weights(const Graph& graph, std::uint64_t seed) {
 }
 
 void initialise_weights(Executor& executor, std::uint64_t seed) {
-  const Graph& graph = executor.graph();
-  for (std::uint32_t i = 0; i < graph.parameters().size(); ++i) {
-    const std::vector<float> values = initial_values(graph.parameters()[i], seed);
-    executor.set_parameter(ParameterId{i}, values);
-    for (const Memory& memory : memories_of(executor))
-      memory.set(executor, ParameterId{i}, std::vector<float>(values.size()));
-  }
-  for (std::uint32_t i = 0; i < graph.states().size(); ++i)
-    executor.set_state(StateId{i}, initial_values(graph.states()[i], seed));
-  executor.wait(executor.submit(Job::prepare, {}));
+  initialise_by(executor, [&](const Parameter& what) { return initial_values(what, seed); });
+}
+
+void initialise_roughly(Executor& executor, std::uint64_t seed) {
+  initialise_by(executor, [&](const Parameter& what) {
+    constexpr std::size_t few = 4096;
+    std::vector<float> values(static_cast<std::size_t>(what.shape.elements()));
+    const std::size_t drawn = std::min(few, values.size());
+    initialise(what, seed, 0, std::span(values.data(), drawn));
+    for (std::size_t i = drawn; i < values.size(); ++i) values[i] = values[i - drawn];
+    return values;
+  });
 }
 
 TensorFile weights_of(const Executor& executor) {

@@ -19,6 +19,8 @@ Weights weights_from(const Graph& graph, const TensorFile& file, const std::stri
 
 // Sets every parameter as its model says, drawn from `seed` by name; clears the optimizer's state.
 void initialise_weights(Executor& executor, std::uint64_t seed);
+// For runs that are only measured: a few numbers are drawn and repeated, which takes no time.
+void initialise_roughly(Executor& executor, std::uint64_t seed);
 
 // Parameters and running statistics under torchvision's names; PyTorch loads the file as it is.
 TensorFile weights_of(const Executor& executor);

@@ -46,6 +46,16 @@ TEST(Rehearsed, GatheredLoadsAreTriedBesideLoadsOfTheirOwn) {
             step_signature(graph, recipe, choice.candidates[1].plan));
 }
 
+// Segments differ by less than turns do; teams may be a surprise.
+TEST(Rehearsed, PlansOfOtherKindsGoBeforeMoreOfAKind) {
+  Choice choice = choice_of({});
+  for (const char* segments : {"step", "block", "2", "4", "8"})
+    choice.candidates.push_back(candidate(segments, 2, 2, 1.0));
+  choice.candidates.push_back(candidate("step", 4, 2, 1.4));
+  EXPECT_THAT(finalists(choice, 4), ElementsAre(0, 1, 2, 5));
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 5, 3, 4));
+}
+
 TEST(Rehearsed, WhatIsPredictedFarBehindIsNotTried) {
   const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.6)});
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0));

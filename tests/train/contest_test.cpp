@@ -1,5 +1,6 @@
 #include "train/contest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,12 @@
 
 namespace regatta {
 namespace {
+
+using testing::_;
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::Gt;
+using testing::Lt;
 
 // Turns of a second each that take what `truth` says, with errors.
 class Stage {
@@ -18,7 +25,6 @@ class Stage {
 
   std::vector<double> play() {
     ContestRules rules;
-    rules.turn_seconds = 1;
     rules.turn = [this](std::size_t actor) {
       turns_.push_back(actor);
       left_ -= 1;
@@ -62,11 +68,11 @@ TEST(Contest, WhereTurnsDisagreeTheBestHasMoreOfThem) {
   for (unsigned seed = 0; seed < plays; ++seed) {
     Stage stage({1, 9}, 1e9, 0.2, seed);
     off += std::abs(stage.play().front() - 1) / plays;
-    EXPECT_LE(stage.turns(0), 8 + 9);
+    EXPECT_LE(stage.turns(0), 1 + 9);
     turns += static_cast<double>(stage.turns(0)) / plays;
   }
   EXPECT_LT(off, 0.065) << "0.075 by three turns";
-  EXPECT_GT(turns, 8 + 7) << "few agree by chance";
+  EXPECT_GT(turns, 1 + 7) << "few agree by chance";
 }
 
 TEST(Contest, OneLastTurnThatWasDisturbedCostsOneMore) {
@@ -75,10 +81,10 @@ TEST(Contest, OneLastTurnThatWasDisturbedCostsOneMore) {
   rules.seconds_left = [] { return 1e9; };
   rules.turn = [&](std::size_t actor) {
     turns.push_back(actor);
-    return actor == 1 ? 9.0 : std::ranges::count(turns, 0u) == 8 + 2 ? 1.5 : 1.0;
+    return actor == 1 ? 9.0 : std::ranges::count(turns, 0u) == 1 + 2 ? 1.5 : 1.0;
   };
   EXPECT_EQ(contest(2, rules).front(), 1.0);
-  EXPECT_EQ(std::ranges::count(turns, 0u), 8 + 4);
+  EXPECT_EQ(std::ranges::count(turns, 0u), 1 + 4);
 }
 
 TEST(Contest, AFasterOneIsFoundAmongErrorsThatAreLarger) {
@@ -90,19 +96,45 @@ TEST(Contest, AFasterOneIsFoundAmongErrorsThatAreLarger) {
   EXPECT_GT(right, 33) << "by chance it would be 12";
 }
 
-TEST(Contest, EveryOneHasATurnHoweverLittleTimeThereIs) {
+TEST(Contest, WithoutTimeTheMostPromisingHasATurn) {
   Stage stage({1, 1, 1}, 0.5);
-  EXPECT_EQ(stage.play().size(), 3);
-  for (std::size_t actor = 0; actor < 3; ++actor) EXPECT_EQ(stage.turns(actor), 1);
+  EXPECT_THAT(stage.play(), ElementsAre(Gt(0), 0, 0));
 }
 
-TEST(Contest, KeepsTimeForTheLastTurnsOfTheBest) {
-  for (const double time : {11, 12}) {
-    Stage stage({1, 1.005}, time, 0.001);
-    stage.play();
-    const std::vector<std::size_t> four_rounds_and_the_best{0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0};
-    EXPECT_EQ(stage.turns(), four_rounds_and_the_best) << time;
+TEST(Contest, HalfOfLittleTimeIsKeptForTheLastTurnsOfTheBest) {
+  Stage stage({1.1, 1, 1, 1}, 6, 0.001);
+  EXPECT_THAT(stage.play(), ElementsAre(Gt(1.05), Lt(1.05), Lt(1.05), 0));
+  EXPECT_THAT(stage.turns(), ElementsAre(0, 1, 2, _, _, _));
+  EXPECT_EQ(stage.turns(stage.turns().back()), 4);
+}
+
+// Eighteen turns for eight who are nearly equal: one each, one of the best five, and up to five of
+// one.
+TEST(Contest, WhereTimeIsShortFewerGoOn) {
+  Stage stage({1, 1.001, 1.002, 1.003, 1.004, 1.005, 1.006, 1.007}, 18, 0.0001);
+  stage.play();
+  const std::vector<std::size_t> expected{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 0, 0, 0};
+  EXPECT_THAT(stage.turns(), ElementsAreArray(expected));
+}
+
+// Turns that differ by a tenth, of eight equals, and time for two rounds: the least of sixteen
+// would be 12% less.
+TEST(Contest, WhereTimeIsShortTheBestIsToldByItsLastTurnsToo) {
+  double told = 0, off = 0;
+  constexpr int plays = 400;
+  for (unsigned seed = 0; seed < plays; ++seed) {
+    const double best = std::ranges::min(Stage(std::vector(8, 1.0), 18, 0.15, seed).play());
+    told += best / plays;
+    off += std::abs(best - 1) / plays;
   }
+  EXPECT_NEAR(told, 1, 0.015);
+  EXPECT_LT(off, 0.05);
+}
+
+TEST(Contest, WhoDroppedOutIsToldAsFarBehindAsItWas) {
+  const std::vector<double> told = Stage({1, 1.3, 1.6}, 1e9, 0.001).play();
+  EXPECT_NEAR(told[1] / told[0], 1.3, 0.01);
+  EXPECT_NEAR(told[2] / told[0], 1.6, 0.01);
 }
 
 // It seems fastest by its one lucky turn, after which it dropped out.
@@ -116,8 +148,9 @@ TEST(Contest, TheLastTurnsAreOfOneThatStayedIn) {
     if (actor == 1) return before == 0 ? 1.15 : 9.0;
     return before == 0 ? 0.9 : 1.3;
   };
-  contest(2, rules);
+  const std::vector<double> told = contest(2, rules);
   EXPECT_EQ(turns.back(), 0);
+  EXPECT_LT(told[0], told[1]);
 }
 
 }  // namespace

@@ -74,6 +74,13 @@ TEST_F(Weights, AreAFunctionOfTheSeed) {
   EXPECT_EQ(bytes_of(weights_of(executor)), seven);
 }
 
+TEST_F(Weights, OfASmallNetworkThatIsOnlyMeasuredAreTheSame) {
+  const std::vector<std::string> drawn = bytes_of(weights_of(executor));
+  initialise_weights(executor, 8);
+  initialise_roughly(executor, 7);
+  EXPECT_EQ(bytes_of(weights_of(executor)), drawn);
+}
+
 // Several threads share a large one.
 TEST_F(Weights, OfALargeParameterAreOneStreamFromEndToEnd) {
   NetBuilder net("wide", {1, 16, 16});
