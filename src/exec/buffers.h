@@ -23,6 +23,7 @@ class RegisteredBuffer {
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
 
   starpu_data_handle_t handle() const { return handle_; }
+  std::byte* host_data() const { return host_.data(); }  // null: it lives on a device
   std::size_t bytes() const { return bytes_; }
 
  private:

@@ -15,11 +15,13 @@
 #include "exec/cpu_device.h"
 #include "exec/cuda_runner.h"
 #include "exec/frame.h"
+#include "exec/gates.h"
 #include "exec/interpreter.h"
 #include "exec/observe.h"
 #include "exec/prepared_list.h"
 #include "exec/redux.h"
 #include "exec/runtime.h"
+#include "exec/scheduler.h"
 #include "exec/submission.h"
 #include "exec/submit_task.h"
 #include "exec/worker_ids.h"
@@ -41,6 +43,14 @@ RuntimeOptions runtime_options(const Plan& plan) {
   }
   if (options.gpus > 0) require_cuda();
   return options;
+}
+
+// Whether tasks wait at gates: where all share one memory and come to our scheduler.
+bool has_gates(const Plan& plan) {
+  const auto on_cpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; };
+  return plan.scheduler == own_scheduler && plan.placement == Placement::dynamic &&
+         plan.reduction != Reduction::redux && plan.perf_model == PerfModel::fitted &&
+         std::ranges::all_of(groups_of(plan), on_cpu);
 }
 
 std::byte* pointer_of(void* buffer) {
@@ -99,24 +109,32 @@ class Executor::Impl {
       for (TaskTimes& times : submission->times) times.depth = depth_;
     }
     if (recording_) recording_->begin(*submission, list);
+    const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
+    if (gated_) submission->gates = gates_.follow(list, step);
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
       recent_.pop_front();
-    line_up({submission, &prepared, &prepared.handles_of(buffers_, step),
+    line_up({submission, &prepared, &handles, &prepared.data_of(step),
              trains(job) && !adds(job) && blueprint.by_redux() ? gradients()
                                                                : PreparedList::Handles{}});
     return submission;
   }
 
   const RegisteredBuffer& of_parameter(BufferKind kind, ParameterId id, std::uint32_t second) {
+    let_pass();
     const BucketId bucket = blueprint.bucket_of[id.value];
     return buffers_.get(kind, bucket.value, second, blueprint.buckets[bucket.value].bytes);
   }
   const RegisteredBuffer& of_state(StateId id) {
+    let_pass();
     const SegmentId segment = blueprint.segment_of[blueprint.graph.state(id).node.value];
     return buffers_.get(BufferKind::state, segment.value, 0,
                         blueprint.segments[segment.value].state_bytes);
+  }
+  // Before the host touches what tasks do, which StarPU need not know of.
+  void let_pass() const {
+    if (gated_) starpu_task_wait_for_all();
   }
   static std::vector<float> read(const RegisteredBuffer& from, std::size_t offset,
                                  std::int64_t count) {
@@ -264,6 +282,7 @@ class Executor::Impl {
     std::shared_ptr<Submission> submission;
     const PreparedList* prepared;
     const PreparedList::Handles* handles;
+    const PreparedList::Data* data;
     // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
     // keep their memory, so that captured graphs keep their addresses.
     PreparedList::Handles forgotten;
@@ -307,7 +326,10 @@ class Executor::Impl {
       }
     } catch (...) {
       submission.fail(std::current_exception());
-      for (; t < list.tasks.size(); ++t) submission.task_finished();
+      for (; t < list.tasks.size(); ++t) {
+        if (submission.gates) submission.gates->open(t, now_ready);
+        submission.task_finished();
+      }
     }
     const std::vector<unsigned>& turns = next.prepared->turns;
     for (std::size_t w = 0; w < turns.size(); ++w) turns_done_[w] += turns[w];
@@ -324,6 +346,11 @@ class Executor::Impl {
                  static_cast<std::int64_t>(t)};
     run.place = place_of(task);
     if (!submission.times.empty()) run.times = &submission.times[t];
+    if (submission.gates) {
+      run.gate = &(*submission.gates)[t];
+      run.data = next.data->data() + prepared.first_handle[t];
+      gates_.line_up(run, t, *submission.gates);
+    }
     const bool on_gpu = !task.on_host && ids_.gpu[task.group.value] >= 0;
     submit_task(run, codelets_.of(task, on_gpu),
                 std::span(*next.handles).subspan(prepared.first_handle[t], task.accesses.size()),
@@ -368,7 +395,8 @@ class Executor::Impl {
     const auto begin = TraceClock::now();
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
-      worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer], pointer_of(buffers[i]));
+      worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer],
+                         run.data ? run.data[i] : pointer_of(buffers[i]));
     carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
     if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
   }
@@ -396,6 +424,22 @@ class Executor::Impl {
     this_gpu().run(run, pointers);
   }
 
+  // Lets those pass that wait for a task, when it is done.
+  class Opens {
+   public:
+    explicit Opens(const TaskRun& run) : run_(run) {}
+    ~Opens() {
+      if (!run_.gate) return;
+      Submission& submission = *run_.submission;
+      submission.gates->open(static_cast<std::size_t>(&run_ - submission.runs.data()), now_ready);
+    }
+    Opens(const Opens&) = delete;
+    Opens& operator=(const Opens&) = delete;
+
+   private:
+    const TaskRun& run_;
+  };
+
   // Counts the worker's time for as long as it lives.
   class Kernels {
    public:
@@ -417,6 +461,7 @@ class Executor::Impl {
     const auto& run = *static_cast<TaskRun*>(argument);
     const int worker = starpu_worker_get_id();
     const bool computes = !submits(*run.task);
+    const Opens opens(run);  // after what is counted as the task's
     const Kernels counted(worker, computes);
     const bool asks = run.times && run.times->depth != Depth::task;
     const std::chrono::nanoseconds cpu = asks ? thread_time() : std::chrono::nanoseconds{0};
@@ -453,6 +498,8 @@ class Executor::Impl {
   std::map<Job, PreparedList> lists_;
   std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
   Buffers buffers_;
+  const bool gated_ = has_gates(blueprint.plan);
+  Gates gates_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::mutex line_mutex_;    // of adding and removing
   std::deque<InLine> line_;  // lists that are not yet handed over

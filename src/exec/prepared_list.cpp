@@ -51,6 +51,7 @@ PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& opt
     handles += task.accesses.size();
   }
   made.handles.resize(static_cast<std::size_t>(blueprint.plan.steps_in_flight));
+  made.data.resize(made.handles.size());
   return made;
 }
 
@@ -60,10 +61,10 @@ const PreparedList::Handles& PreparedList::handles_of(Buffers& buffers, std::siz
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {
       const Buffer& what = list.buffers[access.buffer];
-      found.push_back(buffers
-                          .get(what.kind, what.first, what.second, what.bytes,
-                               step % static_cast<std::size_t>(what.copies))
-                          .handle());
+      const RegisteredBuffer& buffer = buffers.get(what.kind, what.first, what.second, what.bytes,
+                                                   step % static_cast<std::size_t>(what.copies));
+      found.push_back(buffer.handle());
+      data[step % data.size()].push_back(buffer.host_data());
     }
   return found;
 }

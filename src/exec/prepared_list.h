@@ -11,6 +11,7 @@ namespace regatta {
 
 struct PreparedList {
   using Handles = std::vector<starpu_data_handle_t>;
+  using Data = std::vector<std::byte*>;
 
   TaskList list;
   std::vector<double> predicted;          // by task: microseconds
@@ -19,9 +20,11 @@ struct PreparedList {
   std::vector<std::uint32_t> turns;       // by worker of the plan: tasks that it runs in order
   std::vector<std::size_t> first_handle;  // by task: in the lists below
   std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
+  std::vector<Data> data;                 // likewise: where it lies, if in main memory
 
   // Of the accesses of all tasks, one after the other, in this step.
   const Handles& handles_of(Buffers& buffers, std::size_t step);
+  const Data& data_of(std::size_t step) const { return data[step % data.size()]; }
 };
 
 // Throws if the plan has an order that cannot be followed.

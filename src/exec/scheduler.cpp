@@ -22,19 +22,25 @@ class ReadyList {
 
   void push(starpu_task* task) {
     const auto* run = static_cast<const TaskRun*>(task->sched_data);
-    int home = -1;
-    if (run && run->place) home = run->place->load(std::memory_order_relaxed);
-    const Lock lock(mutex_);
-    if (run) {
-      ready_.push_back(run->ready);
-      ready_.back().home = home;
-      tasks_.push_back(task);
-    } else {
-      strangers_.push_back(task);
-    }
-    count_.fetch_add(1, std::memory_order_release);
     starpu_push_task_end(task);
-    wake(task, home);
+    if (run) {
+      if (!run->gate || run->gate->arrives()) add(*run);
+      return;
+    }
+    const Lock lock(mutex_);
+    strangers_.push_back(task);
+    count_.fetch_add(1, std::memory_order_release);
+    wake(task, -1);
+  }
+
+  void add(const TaskRun& run) {
+    const int home = run.place ? run.place->load(std::memory_order_relaxed) : -1;
+    const Lock lock(mutex_);
+    ready_.push_back(run.ready);
+    ready_.back().home = home;
+    tasks_.push_back(run.starpu);
+    count_.fetch_add(1, std::memory_order_release);
+    wake(run.starpu, home);
   }
 
   starpu_task* pop(int worker) {
@@ -136,6 +142,8 @@ ReadyList& list_of(unsigned context) {
 }
 
 }  // namespace
+
+void now_ready(const TaskRun& run) { list_of(run.starpu->sched_ctx).add(run); }
 
 WorkerTimes& worker_times() {
   static WorkerTimes times;

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "backends/update.h"
 #include "exec/executor.h"
+#include "exec/gates.h"
 #include "exec/recording.h"
 #include "tasks/policy.h"
 
@@ -23,12 +25,15 @@ struct TaskRun {
   const TaskList* list = nullptr;
   const Task* task = nullptr;
   TaskTimes* times = nullptr;  // of a run that is recorded
-  double predicted_us = 0;     // by our own costs
+  double predicted_us = 0;  // by our own costs
   starpu_task* starpu = nullptr;
   // For our scheduler: how urgent it is, and who ran the task before it on the same chunk, if it
   // is one of a chunk.
   ReadyTask ready{};
   std::atomic<int>* place = nullptr;
+  // Where it waits, and the data of its accesses; null: StarPU sees to both.
+  Gate* gate = nullptr;
+  std::byte* const* data = nullptr;
 };
 
 struct Submission {
@@ -40,7 +45,8 @@ struct Submission {
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
-  std::vector<TaskTimes> times;  // by task, if recorded or watched
+  std::shared_ptr<ListGates> gates;  // null: likewise
+  std::vector<TaskTimes> times;      // by task, if recorded or watched
   bool recorded = false;
   cuda::KernelLog* kernels = nullptr;       // whom launches of GPU tasks are marked for
   std::size_t number = 0;                   // of all lists submitted

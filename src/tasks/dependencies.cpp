@@ -74,4 +74,10 @@ void Dependencies::follow(const TaskList& list, std::size_t step, std::int64_t f
   }
 }
 
+void Dependencies::forget_before(std::int64_t id) {
+  for (Place& place : places_)
+    for (std::vector<std::int64_t>* tasks : {&place.writers, &place.readers, &place.before})
+      std::erase_if(*tasks, [&](std::int64_t each) { return each < id; });
+}
+
 }  // namespace regatta

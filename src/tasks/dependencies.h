@@ -22,6 +22,8 @@ class Dependencies {
   // The same into `edges`, for whoever follows many lists: its memory is used again.
   void follow(const TaskList& list, std::size_t step, std::int64_t first_id,
               std::vector<Edge>& edges);
+  // Those of smaller numbers are done: nobody needs to be told to wait for them.
+  void forget_before(std::int64_t id);
 
  private:
   struct Place {                                 // a copy of a buffer

@@ -1,0 +1,62 @@
+#include "exec/gates.h"
+
+namespace regatta {
+
+Gate::Place Gate::nobody;
+
+void Gate::wait_for(Gate& before, Place& place, TaskRun& run) {
+  place.gate = this;
+  place.run = &run;
+  awaited_.fetch_add(1, std::memory_order_relaxed);
+  Place* first = before.queue_.load(std::memory_order_acquire);
+  do {
+    if (first == &nobody) {
+      awaited_.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+    place.behind = first;
+  } while (!before.queue_.compare_exchange_weak(first, &place, std::memory_order_acq_rel,
+                                                std::memory_order_acquire));
+}
+
+ListGates::ListGates(const TaskList& list, std::int64_t first_id)
+    : list_(list), first_id_(first_id), gates_(list.tasks.size()), closed_(list.tasks.size()) {}
+
+std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step) {
+  constexpr std::int64_t many = 100'000;
+  auto made = std::make_shared<ListGates>(list, next_id_);
+  dependencies_.follow(list, step, next_id_, made->edges_);
+  made->places_.resize(made->edges_.size());
+  next_id_ += static_cast<std::int64_t>(list.tasks.size());
+  const std::lock_guard lock(mutex_);
+  while (!lists_.empty() && lists_.front()->all_open()) lists_.pop_front();
+  lists_.push_back(made);
+  if (const std::int64_t oldest = lists_.front()->first_id_; oldest > forgotten_ + many) {
+    dependencies_.forget_before(oldest);
+    forgotten_ = oldest;
+  }
+  return made;
+}
+
+ListGates* Gates::list_with(std::int64_t id) const {
+  for (auto list = lists_.rbegin(); list != lists_.rend(); ++list)
+    if (id >= (*list)->first_id_) return list->get();
+  return nullptr;
+}
+
+void Gates::line_up(TaskRun& run, std::size_t task, ListGates& list) {
+  const std::int64_t id = list.first_id_ + static_cast<std::int64_t>(task);
+  const std::lock_guard lock(mutex_);
+  for (; list.edges_done_ < list.edges_.size(); ++list.edges_done_) {
+    const auto [waits, before] = list.edges_[list.edges_done_];
+    if (waits != id) return;
+    ListGates* const there = list_with(before);
+    if (!there) continue;
+    const auto index = static_cast<std::size_t>(before - there->first_id_);
+    // Who is handed over by a task that runs need not wait for its end.
+    if (submits(there->list_.tasks[index])) continue;
+    list.gates_[task].wait_for(there->gates_[index], list.places_[list.edges_done_], run);
+  }
+}
+
+}  // namespace regatta
