@@ -98,7 +98,7 @@ class Contest {
   // Who was fastest of many was lucky in part: turns that had no say in that tell how fast it is.
   std::vector<double> encores() {
     std::vector<double> taken;
-    if (actors_.size() == 1) taken = in_.front()->taken;  // it had no rival
+    if (had_no_rival()) taken = in_.front()->taken;
     const auto enough = [&] {
       return taken.size() == most_encores || (taken.size() >= fewest_encores && do_agree(taken));
     };
@@ -106,17 +106,25 @@ class Contest {
     return taken;
   }
 
-  // All are taken to have been as lucky, and who dropped out is as far behind as it was then.
+  // Nobody was so near that luck could have decided.
+  bool had_no_rival() const {
+    constexpr double luck = 1.1;
+    return std::ranges::all_of(actors_, [&](const Actor& actor) {
+      return &actor == in_.front() || actor.taken.empty() || distance(actor) > luck;
+    });
+  }
+
+  // From the best, as a factor; of who dropped out, as it was then.
+  double distance(const Actor& actor) const {
+    return actor.behind > 0 ? actor.behind : actor.seconds() / in_.front()->seconds();
+  }
+
+  // All are taken to have been as lucky.
   std::vector<double> told(const std::vector<double>& encores) const {
-    const double best = in_.front()->seconds();
-    const double mine = encores.empty() ? best : median(encores);
+    const double best = encores.empty() ? in_.front()->seconds() : median(encores);
     std::vector<double> seconds;
-    for (const Actor& actor : actors_) {
-      if (actor.taken.empty())
-        seconds.push_back(0);
-      else
-        seconds.push_back(mine * (actor.behind > 0 ? actor.behind : actor.seconds() / best));
-    }
+    for (const Actor& actor : actors_)
+      seconds.push_back(actor.taken.empty() ? 0 : best * distance(actor));
     return seconds;
   }
 

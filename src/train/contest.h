@@ -14,7 +14,7 @@ struct ContestRules {
 };
 
 // What each takes; 0 for the last ones if there was no time for them. The time of the fastest is
-// that of turns which had no say in making it so, if there is time for any.
+// that of turns which had no say in making it so, if there is time for any and one was near.
 std::vector<double> contest(std::size_t actors, const ContestRules& rules);
 
 }  // namespace regatta

@@ -73,6 +73,16 @@ TEST(Dependencies, AWriterAfterReductionsWaitsForThem) {
   EXPECT_THAT(dependencies.follow(list, 0, 0), ElementsAre(Edge{2, 0}, Edge{2, 1}));
 }
 
+TEST(Dependencies, WhatIsForgottenIsNotWaitedFor) {
+  const TaskList list = list_of({{{0, Mode::write}}, {{0, Mode::read}}, {{0, Mode::read}}}, 1);
+  Dependencies dependencies;
+  dependencies.follow(list, 0, 0);
+  dependencies.forget_before(2);
+  EXPECT_THAT(dependencies.follow(list, 1, 3), ElementsAre(Edge{3, 2}, Edge{4, 3}, Edge{5, 3}));
+  dependencies.forget_before(6);
+  EXPECT_THAT(dependencies.follow(list, 2, 6), ElementsAre(Edge{7, 6}, Edge{8, 6}));
+}
+
 TEST(Dependencies, ARealStepIsOneConnectedWhole) {
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint blueprint = make_blueprint(

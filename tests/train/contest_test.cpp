@@ -68,11 +68,11 @@ TEST(Contest, WhereTurnsDisagreeTheBestHasMoreOfThem) {
   for (unsigned seed = 0; seed < plays; ++seed) {
     Stage stage({1, 9}, 1e9, 0.2, seed);
     off += std::abs(stage.play().front() - 1) / plays;
-    EXPECT_LE(stage.turns(0), 1 + 9);
+    EXPECT_LE(stage.turns(0), 9);
     turns += static_cast<double>(stage.turns(0)) / plays;
   }
   EXPECT_LT(off, 0.065) << "0.075 by three turns";
-  EXPECT_GT(turns, 1 + 7) << "few agree by chance";
+  EXPECT_GT(turns, 7) << "few agree by chance";
 }
 
 TEST(Contest, OneLastTurnThatWasDisturbedCostsOneMore) {
@@ -81,10 +81,10 @@ TEST(Contest, OneLastTurnThatWasDisturbedCostsOneMore) {
   rules.seconds_left = [] { return 1e9; };
   rules.turn = [&](std::size_t actor) {
     turns.push_back(actor);
-    return actor == 1 ? 9.0 : std::ranges::count(turns, 0u) == 1 + 2 ? 1.5 : 1.0;
+    return actor == 1 ? 9.0 : std::ranges::count(turns, 0u) == 3 ? 1.5 : 1.0;
   };
   EXPECT_EQ(contest(2, rules).front(), 1.0);
-  EXPECT_EQ(std::ranges::count(turns, 0u), 1 + 4);
+  EXPECT_EQ(std::ranges::count(turns, 0u), 4);
 }
 
 TEST(Contest, AFasterOneIsFoundAmongErrorsThatAreLarger) {
