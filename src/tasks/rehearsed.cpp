@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -38,6 +39,18 @@ void bring_twins_together(std::vector<std::size_t>& order, const Choice& choice)
     std::rotate(at, twin, twin + 1);
     ++at;
   }
+}
+
+// How much a team gains is predicted worse than anything else: next to the best the best one with
+// teams is tried, or without if that has them. Returns which; nothing if there is none.
+std::optional<std::size_t> bring_other_teams(std::vector<std::size_t>& order,
+                                             const Choice& choice) {
+  const auto in_teams = [&](std::size_t i) { return choice.candidates[i].granularity.team > 1; };
+  const auto other = std::ranges::find_if(
+      order, [&](std::size_t i) { return in_teams(i) != in_teams(order.front()); });
+  if (other == order.end()) return std::nullopt;
+  std::rotate(order.begin() + 1, other, other + 1);
+  return order[1];
 }
 
 void mix_kinds(std::vector<std::size_t>& order, const Choice& choice) {
@@ -83,14 +96,17 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
   if (most > 2 * with_twins) bring_twins_together(order, choice);
   const double least = predicted(order.front());
   mix_kinds(order, choice);
+  const std::optional<std::size_t> other = bring_other_teams(order, choice);
   const auto alone = [&](std::size_t i) {
     const Granularity& each = choice.candidates[i].granularity;
     return each.workers * each.team == 1;
   };
   const auto lone = std::ranges::find_if(order, alone);
   std::vector<std::size_t> chosen;
-  for (const std::size_t i : order)
-    if (chosen.size() < most && predicted(i) <= as_wrong_as * least) chosen.push_back(i);
+  for (const std::size_t i : order) {
+    const double most_wrong = i == other ? as_wrong_at_most : as_wrong_as;
+    if (chosen.size() < most && predicted(i) <= most_wrong * least) chosen.push_back(i);
+  }
   const bool missed = lone != order.end() && std::ranges::none_of(chosen, alone);
   if (missed && most > 2 && predicted(*lone) <= as_wrong_at_most * least) {
     if (chosen.size() == most) chosen.pop_back();

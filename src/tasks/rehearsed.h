@@ -19,8 +19,8 @@ void recall(Choice& choice, const Graph& graph, const Recipe& recipe, const Prof
 
 // The candidates worth trying, by predicted time: of those that differ in lanes, buckets or sizes
 // alone the best only; the other way of loading beside the best; of those that differ in segments
-// alone three, and more if seats are left; and one worker if predictions could be wrong by that
-// much.
+// alone three, and more if seats are left; the best with teams and without; and one worker if
+// predictions could be wrong by that much.
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
 // If at least two were tried, the fastest of them is put first; of those within two percent the one

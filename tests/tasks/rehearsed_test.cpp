@@ -56,6 +56,19 @@ TEST(Rehearsed, PlansOfOtherKindsGoBeforeMoreOfAKind) {
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 5, 3, 4));
 }
 
+TEST(Rehearsed, TheBestWithoutATeamIsTriedBesideTeams) {
+  Choice choice = choice_of({});
+  for (const std::size_t chunks : {4, 8, 16, 32}) {
+    choice.candidates.push_back(candidate("step", chunks, 8, 1.0));
+    choice.candidates.back().granularity.team = 2;
+  }
+  choice.candidates.push_back(candidate("block", 16, 16, 1.8));
+  choice.candidates.push_back(candidate("step", 16, 16, 1.9));
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 4, 1));
+  choice.candidates[4].step_seconds = choice.candidates[5].step_seconds = 2.1;
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 2)) << "it is predicted too far behind";
+}
+
 TEST(Rehearsed, WhatIsPredictedFarBehindIsNotTried) {
   const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.6)});
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0));
