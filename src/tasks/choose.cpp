@@ -15,6 +15,10 @@ namespace {
 constexpr double as_good_as = 1.01;
 // How many of the best go on to be varied in the next respect.
 constexpr std::size_t kept = 4;
+// Likewise of those with teams, if the best has none, and the other way round, unless they are
+// predicted to take so many times as long.
+constexpr std::size_t kept_of_others = 2;
+constexpr double as_wrong_as = 2;
 // Cut or gathered otherwise, work may take less, but hardly by more than this.
 constexpr double least_work = 0.5;
 // A guess is no match for a measurement: of what is predicted, at least this part of what the best
@@ -45,6 +49,7 @@ struct Point {
   Reduction reduction = Reduction::slots;
   bool gather_loads = false;
 
+  bool in_teams() const { return team > 1; }
   auto operator<=>(const Point&) const = default;
 };
 
@@ -215,8 +220,14 @@ class Search {
 
   void vary(const std::function<std::vector<Point>(const Point&)>& others) {
     std::vector<Point> from;
-    for (const auto& [seconds, point] : by_time()) {
-      if (from.size() == kept) break;
+    std::size_t seats[2] = {kept, kept};  // without teams and with
+    const auto all = by_time();
+    if (all.empty()) return;
+    seats[!all.front().second.in_teams()] = kept_of_others;
+    for (const auto& [seconds, point] : all) {
+      std::size_t& left = seats[point.in_teams()];
+      if (left == 0 || seconds > as_wrong_as * all.front().first) continue;
+      --left;
       from.push_back(point);
     }
     for (const Point& point : from)
@@ -254,7 +265,10 @@ class Search {
 
   void consider(const Point& point) {
     if (!seen_.insert(point).second) return;
-    if (least_work * work_ / threads_of(point) > best_seconds_) {
+    // Rivals are those with teams, or those without: what a team gains may be guessed, and is left
+    // to trials.
+    double& best_seconds = best_seconds_[point.in_teams()];
+    if (least_work * work_ / threads_of(point) > best_seconds) {
       ++tried_;
       return;
     }
@@ -271,13 +285,13 @@ class Search {
     const double known = costs->measured_share(list, point.workers);
     best_known_ = std::max(best_known_, known);
     if (known < trusted * best_known_) return;
-    if (least_seconds(blueprint, list, *costs) > best_seconds_) return;
+    if (least_seconds(blueprint, list, *costs) > best_seconds) return;
     const Played played = play(blueprint, list, *costs,
                                {.steps = list.tasks.size() > many_tasks ? 3 : 4,
                                 .crowded = regatta::threads_of(plan) >= cpus_});
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
-    best_seconds_ = std::min(best_seconds_, played.step_seconds);
+    best_seconds = std::min(best_seconds, played.step_seconds);
     if (played.step_seconds < short_step)
       plan.steps_in_flight = played.step_seconds < very_short_step ? far_ahead : ahead;
     Candidate made{std::move(plan),   {},   played.step_seconds, played.total,
@@ -329,7 +343,7 @@ class Search {
   std::set<Point> seen_;
   std::map<Point, Candidate> played_;
   std::optional<Plan> broken_;
-  double best_seconds_ = 1e30;
+  double best_seconds_[2] = {1e30, 1e30};  // without teams and with
   double best_known_ = 0;
   double work_ = 0;  // seconds of a step on one thread
   std::size_t tried_ = 0;

@@ -94,6 +94,18 @@ TEST(Choose, TeamsThatDoNotHelpAreNotFormed) {
   EXPECT_EQ(chosen(graph, 256, {.workers = 4}, {.team_gain = 0}).best().granularity.team, 1);
 }
 
+// What a team gains is predicted worst: trials decide, so there must be something to try.
+TEST(Choose, BesideTeamsThatGainALotOthersAreGatheredToo) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10}));
+  const Choice choice = chosen(graph, 64, {.workers = 8}, {.team_gain = 1.6});
+  EXPECT_GT(choice.best().granularity.team, 1);
+  const auto gathered_alone = [](const Candidate& each) {
+    return each.granularity.team == 1 && each.granularity.workers == 8 &&
+           each.granularity.segments != "step";
+  };
+  EXPECT_TRUE(std::ranges::any_of(choice.candidates, gathered_alone));
+}
+
 TEST(Choose, MoreWorkersAreNeverPredictedToBeSlower) {
   const Graph graph = fuse(build_model("tiny"));
   double before = 1e9;
