@@ -15,7 +15,7 @@ namespace {
 
 // Of the predicted time, so much must rest on measurements.
 constexpr double known_enough = 0.8;
-// Calibration has time for whole steps of this many seconds.
+// Calibration has time for three steps of a team that take this long.
 constexpr double soon_measured = 0.1;
 // A run that takes less is over before measuring has paid.
 constexpr double worth_measuring = 3;

@@ -101,7 +101,7 @@ class Executor::Impl {
     if (job == Job::evaluate)
       submission->result.logits.resize(samples *
                                        static_cast<std::size_t>(blueprint.graph.classes()));
-    submission->unfinished = submission->remaining = list.tasks.size();
+    submission->undone = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = submission->number = steps_submitted_++;
     if (sink_) {
@@ -326,7 +326,9 @@ class Executor::Impl {
       }
     } catch (...) {
       submission.fail(std::current_exception());
+      halted_ = true;  // tasks behind a gap in the order would go wrong
       for (; t < list.tasks.size(); ++t) {
+        submission.task_done();
         if (submission.gates) submission.gates->open(t, now_ready);
         submission.task_finished();
       }
@@ -373,6 +375,7 @@ class Executor::Impl {
     const auto& run = *static_cast<TaskRun*>(argument);
     if (run.times) note_end(run);
     if (run.starpu->cl->where == STARPU_CUDA) run.executor->look_at_gradient(run);
+    if (!run.gate) run.submission->task_done();
     run.submission->task_finished();
   }
 
@@ -431,6 +434,7 @@ class Executor::Impl {
     ~Opens() {
       if (!run_.gate) return;
       Submission& submission = *run_.submission;
+      submission.task_done();
       submission.gates->open(static_cast<std::size_t>(&run_ - submission.runs.data()), now_ready);
     }
     Opens(const Opens&) = delete;

@@ -19,14 +19,29 @@ void Gate::wait_for(Gate& before, Place& place, TaskRun& run) {
                                                 std::memory_order_acquire));
 }
 
-ListGates::ListGates(const TaskList& list, std::int64_t first_id)
-    : list_(list), first_id_(first_id), gates_(list.tasks.size()), closed_(list.tasks.size()) {}
+Gate::Place* Gate::close_queue() {
+  Place* last = queue_.exchange(&nobody, std::memory_order_acq_rel);
+  Place* first = nullptr;
+  while (last) {
+    Place* const before = last->behind;
+    last->behind = first;
+    first = last;
+    last = before;
+  }
+  return first;
+}
+
+ListGates::ListGates(const TaskList& list, std::int64_t first_id, std::size_t step)
+    : list_(list),
+      first_id_(first_id),
+      step_(step),
+      gates_(list.tasks.size()),
+      closed_(list.tasks.size()) {}
 
 std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step) {
-  constexpr std::int64_t many = 100'000;
-  auto made = std::make_shared<ListGates>(list, next_id_);
-  dependencies_.follow(list, step, next_id_, made->edges_);
-  made->places_.resize(made->edges_.size());
+  // Buffers that are only read have more and more readers.
+  constexpr std::int64_t many = 5'000;
+  auto made = std::make_shared<ListGates>(list, next_id_, step);
   next_id_ += static_cast<std::int64_t>(list.tasks.size());
   const std::lock_guard lock(mutex_);
   while (!lists_.empty() && lists_.front()->all_open()) lists_.pop_front();
@@ -45,17 +60,15 @@ ListGates* Gates::list_with(std::int64_t id) const {
 }
 
 void Gates::line_up(TaskRun& run, std::size_t task, ListGates& list) {
-  const std::int64_t id = list.first_id_ + static_cast<std::int64_t>(task);
   const std::lock_guard lock(mutex_);
-  for (; list.edges_done_ < list.edges_.size(); ++list.edges_done_) {
-    const auto [waits, before] = list.edges_[list.edges_done_];
-    if (waits != id) return;
+  for (const std::int64_t before :
+       dependencies_.follow_task(list.list_, list.step_, list.first_id_, task)) {
     ListGates* const there = list_with(before);
     if (!there) continue;
     const auto index = static_cast<std::size_t>(before - there->first_id_);
     // Who is handed over by a task that runs need not wait for its end.
     if (submits(there->list_.tasks[index])) continue;
-    list.gates_[task].wait_for(there->gates_[index], list.places_[list.edges_done_], run);
+    list.gates_[task].wait_for(there->gates_[index], list.places_.emplace_back(), run);
   }
 }
 

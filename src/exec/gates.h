@@ -32,10 +32,11 @@ class Gate {
   void wait_for(Gate& before, Place& place, TaskRun& run);
   // The task was handed over, or what it waited for is done. True if that was the last.
   bool arrives() { return awaited_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  // The task is done. `ready` is called with every one that waited for nothing else.
+  // The task is done. `ready` is called with every one that waited for nothing else, in the order
+  // in which they came.
   template <class Ready>
   void open(const Ready& ready) {
-    for (Place* place = queue_.exchange(&nobody, std::memory_order_acq_rel); place;) {
+    for (Place* place = close_queue(); place;) {
       Place* const next = place->behind;  // who is let through may be gone at once
       if (place->gate->arrives()) ready(*place->run);
       place = next;
@@ -43,16 +44,17 @@ class Gate {
   }
 
  private:
-  static Place nobody;  // the queue of an open gate
+  static Place nobody;   // the queue of an open gate
+  Place* close_queue();  // the first of it
 
-  std::atomic<int> awaited_ = 1;  // tasks, and being handed over
-  std::atomic<Place*> queue_ = nullptr;
+  std::atomic<int> awaited_ = 1;         // tasks, and being handed over
+  std::atomic<Place*> queue_ = nullptr;  // the last to come first
 };
 
 // Of a list on its way.
 class ListGates {
  public:
-  ListGates(const TaskList& list, std::int64_t first_id);
+  ListGates(const TaskList& list, std::int64_t first_id, std::size_t step);
 
   Gate& operator[](std::size_t task) { return gates_[task]; }
   template <class Ready>
@@ -66,10 +68,9 @@ class ListGates {
   friend class Gates;
   const TaskList& list_;
   const std::int64_t first_id_;
-  std::vector<Gate> gates_;                // by task
-  std::vector<Dependencies::Edge> edges_;  // by task
-  std::vector<Gate::Place> places_;        // by edge
-  std::size_t edges_done_ = 0;             // those of tasks that were handed over
+  const std::size_t step_;
+  std::vector<Gate> gates_;         // by task
+  std::deque<Gate::Place> places_;  // that its tasks take, here and in lists before
   std::atomic<std::size_t> closed_;
 };
 

@@ -15,9 +15,12 @@ void Submission::saw(std::size_t order, std::string what) {
   first_seen_ = std::move(what);
 }
 
+// Two counts, so that the time is there before anyone is woken, or goes on with the next list.
+void Submission::task_done() {
+  if (undone.fetch_sub(1) == 1) result.finished = std::chrono::steady_clock::now();
+}
+
 void Submission::task_finished() {
-  // Two counts, so that the time is there before anyone is woken.
-  if (unfinished.fetch_sub(1) == 1) result.finished = std::chrono::steady_clock::now();
   if (remaining.fetch_sub(1) == 1) remaining.notify_all();
 }
 

@@ -25,7 +25,7 @@ struct TaskRun {
   const TaskList* list = nullptr;
   const Task* task = nullptr;
   TaskTimes* times = nullptr;  // of a run that is recorded
-  double predicted_us = 0;  // by our own costs
+  double predicted_us = 0;     // by our own costs
   starpu_task* starpu = nullptr;
   // For our scheduler: how urgent it is, and who ran the task before it on the same chunk, if it
   // is one of a chunk.
@@ -48,15 +48,16 @@ struct Submission {
   std::shared_ptr<ListGates> gates;  // null: likewise
   std::vector<TaskTimes> times;      // by task, if recorded or watched
   bool recorded = false;
-  cuda::KernelLog* kernels = nullptr;       // whom launches of GPU tasks are marked for
-  std::size_t number = 0;                   // of all lists submitted
-  std::atomic<std::size_t> unfinished = 0;  // tasks that have not run
-  std::atomic<std::size_t> remaining = 0;   // tasks whose end has not been noted; waited on
+  cuda::KernelLog* kernels = nullptr;      // whom launches of GPU tasks are marked for
+  std::size_t number = 0;                  // of all lists submitted
+  std::atomic<std::size_t> undone = 0;     // tasks that have not run
+  std::atomic<std::size_t> remaining = 0;  // tasks whose end has not been noted; waited on
   std::atomic<bool> failed = false;
 
   // The first failure counts; tasks after it do nothing.
   void fail(std::exception_ptr cause);
-  void task_finished();
+  void task_done();      // its last kernel has ended
+  void task_finished();  // and nobody will touch it
   // Something that is not finite was seen. Chunks run side by side: of all sightings the one that
   // is first in the order of the program is kept.
   void saw(std::size_t order, std::string what);

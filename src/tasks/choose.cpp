@@ -13,6 +13,8 @@ namespace {
 
 // Predictions are not exact: between plans this close the one with fewer tasks is taken.
 constexpr double as_good_as = 1.01;
+// And between plans this close the one that depends less on the runtime.
+constexpr double as_good_if_coarse = 1.03;
 // How many of the best go on to be varied in the next respect.
 constexpr std::size_t kept = 4;
 // Likewise of those with teams, if the best has none, and the other way round, unless they are
@@ -313,11 +315,14 @@ class Search {
     const auto end = std::ranges::find_if(choice.candidates, [&](const Candidate& each) {
       return each.step_seconds > as_good_as * choice.candidates.front().step_seconds;
     });
-    const auto best =
-        std::min_element(choice.candidates.begin(), end, [](const auto& a, const auto& b) {
-          return std::pair(a.tasks, a.granularity.workers * a.granularity.team) <
-                 std::pair(b.tasks, b.granularity.workers * b.granularity.team);
-        });
+    auto best = std::min_element(choice.candidates.begin(), end, [](const auto& a, const auto& b) {
+      return std::pair(a.tasks, a.granularity.workers * a.granularity.team) <
+             std::pair(b.tasks, b.granularity.workers * b.granularity.team);
+    });
+    const auto coarse = std::ranges::find_if(choice.candidates, &Candidate::is_coarse);
+    if (!best->is_coarse() && coarse != choice.candidates.end() &&
+        coarse->step_seconds <= as_good_if_coarse * choice.candidates.front().step_seconds)
+      best = coarse;
     std::rotate(choice.candidates.begin(), best, best + 1);
     return choice;
   }

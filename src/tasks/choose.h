@@ -34,6 +34,8 @@ struct Candidate {
   double rehearsed = 0;     // seconds that real steps took; 0: it was not tried (rehearsed.h)
 
   double expected_seconds() const { return rehearsed > 0 ? rehearsed : step_seconds; }
+  // Its tasks are so large that the runtime hardly matters.
+  bool is_coarse() const { return shares.overhead <= 0.02; }
 };
 
 struct Choice {

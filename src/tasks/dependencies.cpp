@@ -27,51 +27,60 @@ std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::
 void Dependencies::follow(const TaskList& list, std::size_t step, std::int64_t first_id,
                           std::vector<Edge>& edges) {
   edges.clear();
-  const std::vector<std::size_t>& first_copy = places_of(list);
-  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    const std::int64_t id = first_id + static_cast<std::int64_t>(t);
-    on_.clear();
-    if (list.submits_itself()) {
-      if (submitter_ >= 0) on_.push_back(submitter_);
-      if (submits(list.tasks[t])) submitter_ = id;
-    }
-    for (const Access& access : list.tasks[t].accesses) {
-      const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
-      Place& place = places_[first_copy[access.buffer] + step % copies];
-      const auto wait_for = [&](const std::vector<std::int64_t>& tasks) {
-        on_.insert(on_.end(), tasks.begin(), tasks.end());
-      };
-      switch (access.mode) {
-        case Mode::read:
-          wait_for(place.writers);
-          place.readers.push_back(id);
-          place.reducing = false;
-          break;
-        case Mode::write:
-        case Mode::read_write:
-          wait_for(place.readers.empty() ? place.writers : place.readers);
-          place.writers.assign(1, id);
-          place.readers.clear();
-          place.reducing = false;
-          break;
-        case Mode::reduce:
-          // Those that reduce into a buffer do not wait for each other.
-          if (!place.reducing) {
-            place.before = place.readers.empty() ? place.writers : place.readers;
-            place.writers.clear();
-            place.readers.clear();
-            place.reducing = true;
-          }
-          wait_for(place.before);
-          place.writers.push_back(id);
-          break;
-      }
-    }
-    std::ranges::sort(on_);
-    const auto twice = std::ranges::unique(on_);
-    on_.erase(twice.begin(), twice.end());
-    for (const std::int64_t each : on_) edges.emplace_back(id, each);
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    for (const std::int64_t each : follow_task(list, step, first_id, t))
+      edges.emplace_back(first_id + static_cast<std::int64_t>(t), each);
+}
+
+const std::vector<std::int64_t>& Dependencies::follow_task(const TaskList& list, std::size_t step,
+                                                           std::int64_t first_id,
+                                                           std::size_t task) {
+  if (&list != list_) {
+    first_copy_ = &places_of(list);
+    list_ = &list;
   }
+  const std::int64_t id = first_id + static_cast<std::int64_t>(task);
+  on_.clear();
+  if (list.submits_itself()) {
+    if (submitter_ >= 0) on_.push_back(submitter_);
+    if (submits(list.tasks[task])) submitter_ = id;
+  }
+  for (const Access& access : list.tasks[task].accesses) {
+    const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
+    Place& place = places_[(*first_copy_)[access.buffer] + step % copies];
+    const auto wait_for = [&](const std::vector<std::int64_t>& tasks) {
+      on_.insert(on_.end(), tasks.begin(), tasks.end());
+    };
+    switch (access.mode) {
+      case Mode::read:
+        wait_for(place.writers);
+        place.readers.push_back(id);
+        place.reducing = false;
+        break;
+      case Mode::write:
+      case Mode::read_write:
+        wait_for(place.readers.empty() ? place.writers : place.readers);
+        place.writers.assign(1, id);
+        place.readers.clear();
+        place.reducing = false;
+        break;
+      case Mode::reduce:
+        // Those that reduce into a buffer do not wait for each other.
+        if (!place.reducing) {
+          place.before = place.readers.empty() ? place.writers : place.readers;
+          place.writers.clear();
+          place.readers.clear();
+          place.reducing = true;
+        }
+        wait_for(place.before);
+        place.writers.push_back(id);
+        break;
+    }
+  }
+  std::ranges::sort(on_);
+  const auto twice = std::ranges::unique(on_);
+  on_.erase(twice.begin(), twice.end());
+  return on_;
 }
 
 void Dependencies::forget_before(std::int64_t id) {

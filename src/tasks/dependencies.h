@@ -22,6 +22,10 @@ class Dependencies {
   // The same into `edges`, for whoever follows many lists: its memory is used again.
   void follow(const TaskList& list, std::size_t step, std::int64_t first_id,
               std::vector<Edge>& edges);
+  // One task after the other, by who would not wait for the rest of a list: whom it waits for,
+  // until the next call.
+  const std::vector<std::int64_t>& follow_task(const TaskList& list, std::size_t step,
+                                               std::int64_t first_id, std::size_t task);
   // Those of smaller numbers are done: nobody needs to be told to wait for them.
   void forget_before(std::int64_t id);
 
@@ -35,6 +39,8 @@ class Dependencies {
 
   std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> numbers_;
   std::map<const TaskList*, std::vector<std::size_t>> known_;  // by buffer: its first copy
+  const TaskList* list_ = nullptr;  // whose buffers these are the first copies of
+  const std::vector<std::size_t>* first_copy_ = nullptr;
   std::vector<Place> places_;
   std::int64_t submitter_ = -1;   // the latest task that submits others
   std::vector<std::int64_t> on_;  // of the task that is looked at

@@ -14,7 +14,7 @@ namespace {
 
 // Predictions are rarely further off than this.
 constexpr double as_wrong_as = 1.5, as_wrong_at_most = 2;
-constexpr double as_good_as = 1.02;
+constexpr double as_good_as = 1.02, as_good_if_coarse = 1.03;
 // Segments alone make less of a difference than how workers share the batch, so that many others of
 // a kind wait until the best of every kind are seated.
 constexpr int of_a_kind = 3;
@@ -58,7 +58,10 @@ void mix_kinds(std::vector<std::size_t>& order, const Choice& choice) {
   std::vector<std::size_t> first, later;
   for (const std::size_t i : order) {
     const Granularity& each = choice.candidates[i].granularity;
-    const bool early = ++seated[{each.chunks, each.team, each.workers}] <= of_a_kind;
+    int& so_far = seated[{each.chunks, each.team, each.workers}];
+    const bool twin =
+        !first.empty() && cut_of(choice.candidates[first.back()]) == cut_of(choice.candidates[i]);
+    const bool early = twin || ++so_far <= of_a_kind;
     (early ? first : later).push_back(i);
   }
   first.insert(first.end(), later.begin(), later.end());
@@ -126,7 +129,11 @@ void settle(Choice& choice) {
   const auto effort = [&](const Candidate& each) {
     return std::pair(!tried(each) || each.rehearsed > as_good_as * least, each.tasks);
   };
-  const auto best = std::ranges::min_element(all, {}, effort);
+  auto best = std::ranges::min_element(all, {}, effort);
+  const auto coarse = std::ranges::find_if(
+      all, [&](const Candidate& each) { return tried(each) && each.is_coarse(); });
+  if (!best->is_coarse() && coarse != all.end() && coarse->rehearsed <= as_good_if_coarse * least)
+    best = coarse;
   std::rotate(all.begin(), best, best + 1);
 }
 

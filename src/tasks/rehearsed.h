@@ -24,7 +24,7 @@ void recall(Choice& choice, const Graph& graph, const Recipe& recipe, const Prof
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
 // If at least two were tried, the fastest of them is put first; of those within two percent the one
-// with the fewest tasks.
+// with the fewest tasks, of those within three one whose tasks are coarse.
 void settle(Choice& choice);
 
 }  // namespace regatta

@@ -166,7 +166,9 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
                      .layout = options.layout};
     plan.chunks = {kind.chunks};
     plan.segments = std::string(kind.segments);
-    const Seconds time = share();
+    // What a team gains is worth knowing at the size at hand.
+    constexpr Seconds time_for_teams{0.3};
+    const Seconds time = kind.team > 1 ? std::max(share(), time_for_teams) : share();
     const bool alone = kind.workers < options.workers;
     CalibrationCell::Sizes sizes{
         .whole = options.whole_chunks,

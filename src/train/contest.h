@@ -10,7 +10,7 @@ namespace regatta {
 
 struct ContestRules {
   std::function<double(std::size_t)> turn;  // of an actor: what it took by its own measure
-  std::function<double()> seconds_left;     // the first turn is taken in any case
+  std::function<double()> seconds_left;     // the first two have a turn in any case
 };
 
 // What each takes; 0 for the last ones if there was no time for them. The time of the fastest is

@@ -1,6 +1,7 @@
 #include "train/rehearse.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "platform/distance.h"
@@ -28,6 +29,23 @@ void run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   TrainGoal goal;
   goal.last_step = INT64_MAX;
   train(executor, still, job.data, nullptr, goal, steps);
+}
+
+// Those that were never tried, after the best of those that were: it is what they are compared
+// with. Nobody if all were.
+std::vector<std::size_t> contestants(const Choice& choice,
+                                     const std::vector<std::size_t>& finalists) {
+  std::vector<std::size_t> actors;
+  std::optional<std::size_t> best;
+  for (const std::size_t i : finalists) {
+    const double known = choice.candidates[i].rehearsed;
+    if (known <= 0)
+      actors.push_back(i);
+    else if (!best || known < choice.candidates[*best].rehearsed)
+      best = i;
+  }
+  if (best && !actors.empty()) actors.insert(actors.begin(), *best);
+  return actors;
 }
 
 bool has_gpu(const Plan& plan) {
@@ -67,13 +85,11 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   const double turns = budget.count() / trial_seconds(measured_seconds, choice.best().step_seconds);
   const auto seats =
       static_cast<std::size_t>(std::min(turns / 3, static_cast<double>(most_finalists)));
-  const std::vector<std::size_t> actors = finalists(choice, seats);
+  const std::vector<std::size_t> actors = contestants(choice, finalists(choice, seats));
+  if (actors.empty()) return {};
   const auto candidate = [&](std::size_t actor) -> const Candidate& {
     return choice.candidates[actors[actor]];
   };
-  if (std::ranges::all_of(actors,
-                          [&](std::size_t i) { return choice.candidates[i].rehearsed > 0; }))
-    return {};
   ContestRules rules;
   rules.turn = [&](std::size_t actor) {
     return while_near([&] { return try_out(job, candidate(actor).plan, measured_seconds); });

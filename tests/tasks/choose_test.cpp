@@ -82,6 +82,27 @@ TEST(Choose, LargeWorkIsCutForAllWorkers) {
   EXPECT_LT(best.shares.overhead, 0.02);
 }
 
+TEST(Choose, TasksAreSoLargeThatTheRuntimeHardlyMattersUnlessThatCostsTime) {
+  const Graph graph = fuse(build_model("tiny"));
+  int mattered = 0;
+  for (const double task_seconds : {1e-6, 2e-6, 4e-6, 8e-6, 16e-6})
+    for (const std::int64_t batch : {32, 128, 512}) {
+      const Choice choice = chosen(graph, batch, {.workers = 2}, {.task_seconds = task_seconds});
+      const double least =
+          std::ranges::min(choice.candidates, {}, &Candidate::step_seconds).step_seconds;
+      double coarse = 1e30;
+      for (const Candidate& each : choice.candidates)
+        if (each.is_coarse()) coarse = std::min(coarse, each.step_seconds);
+      if (coarse <= 1.03 * least) {
+        EXPECT_TRUE(choice.best().is_coarse()) << task_seconds << " " << batch;
+        mattered += coarse > 1.01 * least;
+      } else {
+        EXPECT_LE(choice.best().step_seconds, 1.01 * least) << task_seconds << " " << batch;
+      }
+    }
+  EXPECT_GT(mattered, 0) << "nothing was tested";
+}
+
 TEST(Choose, FewSamplesGetTeamsOfCores) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10}));
   const Candidate best = chosen(graph, 2, {.workers = 8}, {.team_gain = 0.95}).best();

@@ -99,6 +99,16 @@ TEST(Rehearsed, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
   EXPECT_EQ(choice.best().granularity.chunks, 2u);
 }
 
+TEST(Rehearsed, TasksSoSmallThatTheRuntimeTellsMustBringMore) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.028), candidate("step", 8, 2, 1.0, 1)});
+  choice.candidates[1].shares.overhead = 0.05;
+  settle(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 2u);
+  choice.candidates[0].rehearsed = 1.035;
+  settle(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 8u);
+}
+
 TEST(Rehearsed, OneTrialAloneDecidesNothing) {
   Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1, 0.5)});
   settle(choice);
