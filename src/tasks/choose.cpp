@@ -15,6 +15,9 @@ namespace {
 constexpr double as_good_as = 1.01;
 // And between plans this close the one that depends less on the runtime.
 constexpr double as_good_if_coarse = 1.03;
+// Costs err by more than good plans differ: what may be as fast is played, so that it can be tried,
+// or recalled if it was.
+constexpr double off_by = 1.15;
 // How many of the best go on to be varied in the next respect.
 constexpr std::size_t kept = 4;
 // Likewise of those with teams, if the best has none, and the other way round, unless they are
@@ -287,7 +290,7 @@ class Search {
     const double known = costs->measured_share(list, point.workers);
     best_known_ = std::max(best_known_, known);
     if (known < trusted * best_known_) return;
-    if (least_seconds(blueprint, list, *costs) > best_seconds) return;
+    if (least_seconds(blueprint, list, *costs) > off_by * best_seconds) return;
     const Played played = play(blueprint, list, *costs,
                                {.steps = list.tasks.size() > many_tasks ? 3 : 4,
                                 .crowded = regatta::threads_of(plan) >= cpus_});
