@@ -29,8 +29,8 @@ struct GranularityCell {
   std::vector<GranularityRun> fixed;
 
   const GranularityRun* best_fixed() const;  // null: none
-  double ratio() const;                      // automatic over the best fixed, in time
-  double one_worker_ratio() const;           // automatic over one worker
+  double ratio() const;             // automatic over the best fixed, in time, without its luck
+  double one_worker_ratio() const;  // automatic over one worker
   double prediction_error() const;  // of the automatic one: |predicted - measured| / measured
   double cost_error() const;        // likewise, of what the costs of operators alone say
 };
