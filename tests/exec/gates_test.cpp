@@ -149,6 +149,27 @@ TEST(Gates, KeepTheOrderOfStepsThatOverlap) {
   }
 }
 
+// It hands them over while it runs: they may begin at once, but wait for each other.
+TEST(Gates, WhatATaskSubmitsDoesNotWaitForItsEnd) {
+  TaskList list;
+  list.buffers = {{BufferKind::border, 0, 0, 4}};
+  list.tasks.resize(3);
+  for (Task& task : list.tasks) task.actions.push_back({});
+  list.tasks[0].actions.front().phase = Phase::submit;
+  list.tasks[1].accesses = {{0, Mode::write}};
+  list.tasks[2].accesses = {{0, Mode::read}};
+  Gates gates;
+  const std::shared_ptr<ListGates> made = gates.follow(list, 0);
+  std::vector<TaskRun> runs(3);
+  std::vector<bool> at_once;
+  for (std::size_t t = 0; t < 3; ++t) {
+    gates.line_up(runs[t], t, *made);
+    at_once.push_back((*made)[t].arrives());
+  }
+  EXPECT_THAT(at_once, ElementsAre(true, true, false));
+  EXPECT_THAT(opened((*made)[1]), ElementsAre(&runs[2]));
+}
+
 // One thread hands over while others carry out.
 TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
   constexpr std::size_t rounds = 2'000, before = 4;
