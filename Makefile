@@ -4,8 +4,10 @@
 JOBS ?= $(shell nproc)
 WERROR ?= OFF
 KILLS ?= 200
+# On a terminal the build shows one line that changes; in a log, errors and warnings alone.
+NINJA_FLAGS := $(shell test -t 2 || echo --quiet)
 
-.PHONY: help setup configure program build demo test bench lint format parity asan torture fuzz clean
+.PHONY: help setup configure program build demo test fresh bench lint format parity asan torture fuzz clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -17,16 +19,19 @@ configure: setup
 	@cmake --preset release -DREGATTA_WERROR=$(WERROR) --log-level=WARNING >/dev/null
 
 program: configure ## build/regatta alone
-	@cmake --build build -j $(JOBS) --target regatta
+	@cmake --build build -j $(JOBS) --target regatta -- $(NINJA_FLAGS)
 
 build: program   ## build/regatta, its tests and examples
-	@cmake --build build -j $(JOBS)
+	@cmake --build build -j $(JOBS) -- $(NINJA_FLAGS)
 
 demo: program    ## train LeNet-5 on MNIST
 	@scripts/demo
 
 test: build      ## all tests
-	@cd build && ctest --output-on-failure -j 2 --output-log ctest.log
+	@scripts/test
+
+fresh:           ## the two commands from nothing, in a bare Debian made by debootstrap (root)
+	@scripts/fresh
 
 bench: program   ## Regatta beside PyTorch, images a second
 	@scripts/bench

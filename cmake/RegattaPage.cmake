@@ -9,6 +9,8 @@ if(NOT REGATTA_PAGE)
   return()
 endif()
 
+# Debian's own first: what users have decides, not a newer one that happens to be in PATH.
+find_program(REGATTA_NODE node PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(REGATTA_NODE node)
 mark_as_advanced(REGATTA_NODE)
 execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/web find
