@@ -17,7 +17,7 @@ namespace regatta::sim {
 std::string run_aside(const std::function<std::string()>& function);
 
 // Plain values as bytes; the reader asks in the same order.
-class Parcel {
+class ByteWriter {
  public:
   template <class T>
   void put(const std::vector<T>& values) {
@@ -32,9 +32,9 @@ class Parcel {
   std::string bytes_;
 };
 
-class Unpacker {
+class ByteReader {
  public:
-  explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
+  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <class T>
   std::vector<T> get() {

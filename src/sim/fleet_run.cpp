@@ -14,16 +14,17 @@ constexpr double half_interval = 1.96;  // deviations of a normal that a 95% int
 
 class FleetRun {
  public:
-  FleetRun(const Fleet& fleet, const Harbour& harbour, const SimulationOptions& options)
-      : fleet_(fleet), harbour_(harbour), options_(options) {
+  FleetRun(const Fleet& fleet, const FleetMap& map, const SimulationOptions& options)
+      : fleet_(fleet), map_(map), options_(options) {
     World::Shape shape;
-    shape.hosts = harbour.hosts();
-    for (const Wire& wire : harbour.wiring().wires()) shape.links.push_back(wire.bandwidth);
-    for (const Rank& rank : fleet.ranks) berths_.push_back(harbour.berth(rank, shape.routes));
-    if (harbour.several()) {
+    shape.hosts = map.hosts();
+    for (const Wire& wire : map.wiring().wires()) shape.links.push_back(wire.bandwidth);
+    for (const Rank& rank : fleet.ranks)
+      rank_hosts_.push_back(map.hosts_of_rank(rank, shape.routes));
+    if (map.several()) {
       const bool each = static_cast<int>(fleet.ranks.size()) <= options.message_ranks;
-      routes_.emplace(make_exchange(fleet.update, harbour.endpoints(), harbour.wiring()),
-                      harbour.wiring(), each, shape.routes);
+      routes_.emplace(make_exchange(fleet.update, map.endpoints(), map.wiring()), map.wiring(),
+                      each, shape.routes);
     }
     world_.emplace(shape);
   }
@@ -32,44 +33,44 @@ class FleetRun {
     ReplicaOutcome outcome;
     begin_ = world_->now();
     joules_at_begin_ = joules();
-    crews_.clear();
+    engines_.clear();
     exchanges_.clear();
     held_.clear();
     bytes_ = 0;
     ranks_left_.assign(static_cast<std::size_t>(options_.steps), fleet_.ranks.size());
     outcome_ = &outcome;
-    for (std::size_t r = 0; r < fleet_.ranks.size(); ++r) add_crew(r, replica);
-    for (const auto& crew : crews_) crew->begin();
+    for (std::size_t r = 0; r < fleet_.ranks.size(); ++r) add_engine(r, replica);
+    for (const auto& engine : engines_) engine->begin();
     world_->run();
     if (outcome.step_ends.size() != static_cast<std::size_t>(options_.steps))
       throw Error("internal: the simulation stands still at step " +
                   std::to_string(outcome.step_ends.size() + 1));
     // What a pipeline sends is its tasks' data.
-    for (std::size_t r = 0; r < crews_.size(); ++r)
-      if (!fleet_.ranks[r].nodes.empty()) bytes_ += crews_[r]->bytes_fetched();
+    for (std::size_t r = 0; r < engines_.size(); ++r)
+      if (!fleet_.ranks[r].nodes.empty()) bytes_ += engines_[r]->bytes_fetched();
     outcome.bytes = {bytes_};
     if (replica > 0) return outcome;
-    for (const auto& crew : crews_)
-      for (Happened each : crew->happened()) {
+    for (const auto& engine : engines_)
+      for (TaskEvents each : engine->events()) {
         for (double* time : {&each.submit, &each.ready, &each.start, &each.end, &each.fetched})
           *time -= begin_;
-        outcome.happened.push_back(each);
+        outcome.events.push_back(each);
       }
     return outcome;
   }
 
  private:
-  void add_crew(std::size_t r, int replica) {
+  void add_engine(std::size_t r, int replica) {
     const Rank& rank = fleet_.ranks[r];
-    Crew::Options crew{options_.steps, options_.crowded, {}, chance_of(r, replica)};
-    if (replica > 0) crew.shifts = draw(replica, rank.kind);
+    NodeEngine::Options engine{options_.steps, options_.crowded, {}, chance_of(r, replica)};
+    if (replica > 0) engine.shifts = draw(replica, rank.kind);
     const auto number = static_cast<int>(r);
-    crews_.push_back(
-        std::make_unique<Crew>(*world_, harbour_.work(rank), berths_[r], std::move(crew),
-                               Crew::Events{[this, number](std::int64_t step, BucketId bucket) {
-                                              exchange(step, bucket).ready(number);
-                                            },
-                                            [this](std::int64_t step) { step_done(step); }}));
+    engines_.push_back(std::make_unique<NodeEngine>(
+        *world_, map_.work(rank), rank_hosts_[r], std::move(engine),
+        NodeEngine::Callbacks{[this, number](std::int64_t step, BucketId bucket) {
+                                exchange(step, bucket).ready(number);
+                              },
+                              [this](std::int64_t step) { step_done(step); }}));
   }
 
   std::uint64_t chance_of(std::size_t rank, int replica) const {
@@ -79,7 +80,7 @@ class FleetRun {
   // How wrong a task's cost turns out to be, in half-intervals: the same for all ranks of a kind
   // and all steps of a replica, because it is the profile that is wrong.
   std::vector<double> draw(int replica, int kind) const {
-    const Work& work = harbour_.works()[static_cast<std::size_t>(kind)];
+    const NodeWork& work = map_.works()[static_cast<std::size_t>(kind)];
     std::vector<double> shifts;
     const std::uint64_t stream =
         random_mix(stream_of("simulated costs") ^ static_cast<std::uint64_t>(replica)) +
@@ -93,12 +94,12 @@ class FleetRun {
     std::unique_ptr<BucketExchange>& found = exchanges_[{step, bucket}];
     if (!found) {
       const double bytes =
-          static_cast<double>(harbour_.works().front().blueprint().buckets[bucket.value].bytes);
+          static_cast<double>(map_.works().front().blueprint().buckets[bucket.value].bytes);
       bytes_ += bytes * routes_->total_share();
       found = std::make_unique<BucketExchange>(
           *world_, *routes_, static_cast<int>(fleet_.ranks.size()), bytes,
           [this, step, bucket](int rank) {
-            crews_[static_cast<std::size_t>(rank)]->exchanged(step, bucket);
+            engines_[static_cast<std::size_t>(rank)]->exchanged(step, bucket);
           });
       if (serves() && fleet_.server_sends_last)
         found->hold([this, step] { world_->later(0, [this, step] { one_held(step); }); });
@@ -111,7 +112,7 @@ class FleetRun {
   }
 
   void one_held(std::int64_t step) {
-    const std::size_t buckets = harbour_.works().front().blueprint().buckets.size();
+    const std::size_t buckets = map_.works().front().blueprint().buckets.size();
     if (++held_[step] < buckets) return;
     for (std::uint32_t b = 0; b < buckets; ++b) exchange(step, BucketId{b}).release();
   }
@@ -126,18 +127,18 @@ class FleetRun {
 
   std::vector<double> joules() const {
     std::vector<double> values;
-    for (std::size_t h = 0; h < harbour_.hosts().size(); ++h)
+    for (std::size_t h = 0; h < map_.hosts().size(); ++h)
       values.push_back(world_->joules(static_cast<int>(h)));
     return values;
   }
 
   const Fleet& fleet_;
-  const Harbour& harbour_;
+  const FleetMap& map_;
   const SimulationOptions& options_;
-  std::vector<Berth> berths_;
+  std::vector<RankHosts> rank_hosts_;
   std::optional<ExchangeRoutes> routes_;
   std::optional<World> world_;
-  std::vector<std::unique_ptr<Crew>> crews_;
+  std::vector<std::unique_ptr<NodeEngine>> engines_;
   std::map<std::pair<std::int64_t, BucketId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
   std::vector<std::size_t> ranks_left_;
@@ -148,30 +149,29 @@ class FleetRun {
 
 }  // namespace
 
-std::string run_fleet(const Fleet& fleet, const Harbour& harbour,
-                      const SimulationOptions& options) {
+std::string run_fleet(const Fleet& fleet, const FleetMap& map, const SimulationOptions& options) {
   // SimGrid's engine is not to be torn down: the process ends soon.
-  auto* run = new FleetRun(fleet, harbour, options);  // NOLINT(cppcoreguidelines-owning-memory)
-  Parcel parcel;
+  auto* run = new FleetRun(fleet, map, options);  // NOLINT(cppcoreguidelines-owning-memory)
+  ByteWriter writer;
   for (int replica = 0; replica < options.replicas; ++replica) {
     const ReplicaOutcome outcome = run->run(replica);
-    parcel.put(outcome.step_ends);
-    parcel.put(outcome.joules);
-    parcel.put(outcome.happened);
-    parcel.put(outcome.bytes);
+    writer.put(outcome.step_ends);
+    writer.put(outcome.joules);
+    writer.put(outcome.events);
+    writer.put(outcome.bytes);
   }
-  return parcel.take();
+  return writer.take();
 }
 
 std::vector<ReplicaOutcome> replicas_of(const std::string& bytes, int replicas) {
-  Unpacker unpacker(bytes);
+  ByteReader reader(bytes);
   std::vector<ReplicaOutcome> outcomes;
   for (int replica = 0; replica < replicas; ++replica) {
     ReplicaOutcome outcome;
-    outcome.step_ends = unpacker.get<double>();
-    outcome.joules = unpacker.get<double>();
-    outcome.happened = unpacker.get<Happened>();
-    outcome.bytes = unpacker.get<double>();
+    outcome.step_ends = reader.get<double>();
+    outcome.joules = reader.get<double>();
+    outcome.events = reader.get<TaskEvents>();
+    outcome.bytes = reader.get<double>();
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

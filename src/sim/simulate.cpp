@@ -17,9 +17,9 @@ trace::Time nanoseconds(double seconds) {
 
 class RecordMaker {
  public:
-  RecordMaker(const Fleet& fleet, const Harbour& harbour, const SimulationOptions& options,
+  RecordMaker(const Fleet& fleet, const FleetMap& map, const SimulationOptions& options,
               const ReplicaOutcome& outcome)
-      : fleet_(fleet), harbour_(harbour), options_(options), outcome_(outcome) {}
+      : fleet_(fleet), map_(map), options_(options), outcome_(outcome) {}
 
   trace::Record make() {
     add_kinds();
@@ -40,7 +40,7 @@ class RecordMaker {
   std::string ends() const { return fleet_.ranks.size() > 1 ? "ranks" : "stages"; }
 
   void add_kinds() {
-    for (const Work& work : harbour_.works()) {
+    for (const NodeWork& work : map_.works()) {
       first_kind_.push_back(static_cast<std::int32_t>(record_.kinds.size()));
       for (std::size_t t = 0; t < work.tasks(); ++t) {
         const Task& task = work.list().tasks[t];
@@ -56,13 +56,13 @@ class RecordMaker {
     std::map<std::pair<int, DeviceKind>, int> counts;  // of a node
     for (const Rank& rank : fleet_.ranks) {
       first_worker_.push_back(static_cast<std::int32_t>(record_.workers.size()));
-      const std::vector<Pool>& pools = harbour_.work(rank).pools();
+      const std::vector<Pool>& pools = map_.work(rank).pools();
       for (std::size_t p = 0; p < pools.size(); ++p) {
         const std::string kind(device_kind_name(pools[p].kind));
         const int node = rank.node_of(p);
         for (int i = 0; i < pools[p].workers; ++i)
           record_.workers.push_back({kind + " " + std::to_string(counts[{node, pools[p].kind}]++),
-                                     pools[p].group, harbour_.wiring().node_name(node), kind});
+                                     pools[p].group, map_.wiring().node_name(node), kind});
       }
     }
   }
@@ -73,14 +73,14 @@ class RecordMaker {
     std::size_t total = 0;
     for (std::size_t r = 0; r < fleet_.ranks.size(); ++r) {
       first[r] = total;
-      total += harbour_.work(fleet_.ranks[r]).tasks() * static_cast<std::size_t>(options_.steps);
+      total += map_.work(fleet_.ranks[r]).tasks() * static_cast<std::size_t>(options_.steps);
     }
     const std::int64_t per_step = static_cast<std::int64_t>(total) / options_.steps;
     std::int64_t before = 0;  // tasks of earlier ranks in a step
     std::vector<std::int64_t> offset;
     for (const Rank& rank : fleet_.ranks) {
       offset.push_back(before);
-      before += static_cast<std::int64_t>(harbour_.work(rank).tasks());
+      before += static_cast<std::int64_t>(map_.work(rank).tasks());
     }
     for (std::int64_t step = 0; step < options_.steps; ++step)
       for (std::size_t r = 0; r < fleet_.ranks.size(); ++r)
@@ -90,7 +90,7 @@ class RecordMaker {
   void add_step(std::size_t r, std::int64_t step, std::size_t first, std::int64_t per_step,
                 std::int64_t offset) {
     const Rank& rank = fleet_.ranks[r];
-    const Work& work = harbour_.work(rank);
+    const NodeWork& work = map_.work(rank);
     const auto id_of = [&](std::int64_t s, std::size_t t) {
       return s * per_step + offset + static_cast<std::int64_t>(t);
     };
@@ -103,8 +103,8 @@ class RecordMaker {
         for (const std::uint32_t next : work.successors(step, back, t))
           if (!submitting(t)) on[next].push_back(id_of(step - static_cast<std::int64_t>(back), t));
     for (std::size_t t = 0; t < work.tasks(); ++t) {
-      const Happened& each =
-          outcome_.happened[first + static_cast<std::size_t>(step) * work.tasks() + t];
+      const TaskEvents& each =
+          outcome_.events[first + static_cast<std::size_t>(step) * work.tasks() + t];
       trace::Task task;
       task.id = id_of(step, t);
       task.kind = first_kind_[static_cast<std::size_t>(rank.kind)] + static_cast<std::int32_t>(t);
@@ -126,12 +126,12 @@ class RecordMaker {
 
   // Groups of one name together: nobody reads a thousand curves.
   void add_joules() {
-    const std::size_t hosts = harbour_.hosts().size();
+    const std::size_t hosts = map_.hosts().size();
     for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s) {
       std::map<std::string, double> sums;
       for (std::size_t h = 0; h < hosts; ++h) {
         const double before = s > 0 ? outcome_.joules[(s - 1) * hosts + h] : 0;
-        sums[harbour_.host_names()[h].group] += outcome_.joules[s * hosts + h] - before;
+        sums[map_.host_names()[h].group] += outcome_.joules[s * hosts + h] - before;
       }
       for (const auto& [group, joules] : sums)
         record_.counters.push_back({"energy " + group, "J", "estimate",
@@ -141,7 +141,7 @@ class RecordMaker {
   }
 
   const Fleet& fleet_;
-  const Harbour& harbour_;
+  const FleetMap& map_;
   const SimulationOptions& options_;
   const ReplicaOutcome& outcome_;
   std::vector<std::int32_t> first_kind_, first_worker_;
@@ -153,22 +153,22 @@ std::size_t warm_up(std::int64_t steps) {
   return steps == 1 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(1, steps / 3));
 }
 
-void add_use(Simulated& made, const Fleet& fleet, const Harbour& harbour,
+void add_use(Simulated& made, const Fleet& fleet, const FleetMap& map,
              const ReplicaOutcome& outcome, std::int64_t steps) {
   const std::size_t first_step = warm_up(steps);
   const double counted = static_cast<double>(steps) - static_cast<double>(first_step);
   std::size_t next = 0;
   for (std::size_t r = 0; r < fleet.ranks.size(); ++r) {
-    const Work& work = harbour.work(fleet.ranks[r]);
+    const NodeWork& work = map.work(fleet.ranks[r]);
     std::vector<double> busy(work.pools().size(), 0);
     for (std::int64_t step = 0; step < steps; ++step)
       for (std::size_t t = 0; t < work.tasks(); ++t, ++next)
         if (static_cast<std::size_t>(step) >= first_step)
           busy[static_cast<std::size_t>(work.pool_of(t))] +=
-              outcome.happened[next].end - outcome.happened[next].start;
+              outcome.events[next].end - outcome.events[next].start;
     for (std::size_t p = 0; p < work.pools().size(); ++p)
       made.groups.push_back({static_cast<int>(r), p,
-                             harbour.wiring().node_name(fleet.ranks[r].node_of(p)),
+                             map.wiring().node_name(fleet.ranks[r].node_of(p)),
                              work.pools()[p].group, work.pools()[p].workers, busy[p] / counted});
   }
 }
@@ -178,11 +178,11 @@ void add_use(Simulated& made, const Fleet& fleet, const Harbour& harbour,
 Simulated simulate(const Fleet& fleet, const SimulationOptions& options) {
   if (fleet.ranks.empty() || options.steps < 1 || options.replicas < 1)
     throw Error("internal: nothing to simulate");
-  const Harbour harbour(fleet);
+  const FleetMap map(fleet);
   const std::vector<ReplicaOutcome> outcomes =
-      replicas_of(run_aside([&] { return run_fleet(fleet, harbour, options); }), options.replicas);
+      replicas_of(run_aside([&] { return run_fleet(fleet, map, options); }), options.replicas);
   Simulated made;
-  const std::size_t hosts = harbour.hosts().size(), skipped = warm_up(options.steps);
+  const std::size_t hosts = map.hosts().size(), skipped = warm_up(options.steps);
   for (const ReplicaOutcome& outcome : outcomes) {
     const double counted = static_cast<double>(outcome.step_ends.size() - skipped);
     const double begin = skipped > 0 ? outcome.step_ends[skipped - 1] : 0;
@@ -194,10 +194,10 @@ Simulated simulate(const Fleet& fleet, const SimulationOptions& options) {
     }
     made.energy_j.push_back(joules / counted);
   }
-  add_use(made, fleet, harbour, outcomes.front(), options.steps);
-  made.tasks = static_cast<std::int64_t>(outcomes.front().happened.size());
+  add_use(made, fleet, map, outcomes.front(), options.steps);
+  made.tasks = static_cast<std::int64_t>(outcomes.front().events.size());
   made.exchanged_bytes = outcomes.front().bytes.front() / static_cast<double>(options.steps);
-  made.record = RecordMaker(fleet, harbour, options, outcomes.front()).make();
+  made.record = RecordMaker(fleet, map, options, outcomes.front()).make();
   made.record.metadata[trace::first_step_key] = std::to_string(skipped + 1);
   made.record.metadata[trace::last_step_key] = std::to_string(options.steps);
   return made;

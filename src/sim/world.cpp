@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace regatta::sim {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 namespace s4u = simgrid::s4u;
 
 // SimGrid counts in FLOPs and bytes and calls what is left of them zero below 1e-9.
-constexpr double flops_per_second = 1e9;
+constexpr double flops_per_second = 1e9, shortest_work = 1 / flops_per_second;
 
 }  // namespace
 
@@ -34,6 +36,8 @@ class World::Impl {
 
     s4u::NetZone* zone = s4u::create_star_zone("world");
     for (const Host& host : shape.hosts) hosts_.push_back(make_host(*zone, host));
+    running_.resize(hosts_.size());
+    progressed_.resize(hosts_.size(), 0);
     std::vector<const s4u::Link*> links;
     for (const double bandwidth : shape.links)
       links.push_back(
@@ -53,13 +57,38 @@ class World::Impl {
     });
   }
 
-  void work(int host, double seconds, Then then, int cores) {
+  WorkId work(int host, double seconds, Then then, int cores) {
     const s4u::ExecPtr exec = s4u::Exec::init();
+    seconds = std::max(seconds, shortest_work);
     exec->set_flops_amount(seconds * flops_per_second);  // of each core
     s4u::Host* where = hosts_[static_cast<std::size_t>(host)];
-    if (cores > 1) exec->set_thread_count(std::min(cores, where->get_core_count()));
+    cores = std::min(cores, where->get_core_count());
+    if (cores > 1) exec->set_thread_count(cores);
     exec->set_host(where);
-    start(exec, std::move(then));
+    const WorkId id = next_work_++;
+    progress(host);
+    running_[static_cast<std::size_t>(host)].emplace(id, Running{exec, cores, seconds});
+    host_of_[id] = host;
+    start(exec, [this, id, then = std::move(then)] {
+      forget(id);
+      then();
+    });
+    return id;
+  }
+
+  double left(WorkId work) {
+    const int host = host_of_.at(work);
+    progress(host);
+    return running_[static_cast<std::size_t>(host)].at(work).left;
+  }
+
+  void stop(WorkId work) {
+    const s4u::ExecPtr exec = forget(work);
+    under_way_.erase(exec.get());
+    // SimGrid still looks at it when it comes to what ended at this time.
+    while (!stopped_.empty() && stopped_.front().first < now()) stopped_.pop_front();
+    stopped_.emplace_back(now(), exec);
+    exec->cancel();
   }
 
   void send(int route, double bytes, Then then) {
@@ -84,6 +113,31 @@ class World::Impl {
     s4u::ActivityPtr activity;  // SimGrid lets go of what nobody holds
     Then then;
   };
+
+  struct Running {
+    s4u::ExecPtr exec;
+    int cores = 1;
+    double left = 0;  // seconds with a core for each thread
+  };
+
+  // SimGrid cannot be asked what is left of work that has ended and whose end it has not told yet,
+  // so the works of a host are followed here: they share its cores evenly.
+  void progress(int host) {
+    const auto h = static_cast<std::size_t>(host);
+    const double elapsed = now() - std::exchange(progressed_[h], now());
+    if (elapsed <= 0) return;
+    int wanted = 0;
+    for (const auto& [id, running] : running_[h]) wanted += running.cores;
+    const double speed = std::min(1.0, hosts_[h]->get_core_count() / std::max(1.0, 1.0 * wanted));
+    for (auto& [id, running] : running_[h])
+      running.left = std::max(0.0, running.left - speed * elapsed);
+  }
+
+  s4u::ExecPtr forget(WorkId work) {
+    const int host = host_of_.extract(work).mapped();
+    progress(host);
+    return std::move(running_[static_cast<std::size_t>(host)].extract(work).mapped().exec);
+  }
 
   void start(const s4u::ActivityPtr& activity, Then then) {
     under_way_[activity.get()] = {activity, std::move(then)};
@@ -117,13 +171,20 @@ class World::Impl {
   s4u::Engine engine_;
   std::vector<s4u::Host*> hosts_, routes_;
   std::unordered_map<const s4u::Activity*, UnderWay> under_way_;
+  std::vector<std::unordered_map<WorkId, Running>> running_;  // by host
+  std::vector<double> progressed_;                            // by host: until when
+  std::unordered_map<WorkId, int> host_of_;
+  std::deque<std::pair<double, s4u::ExecPtr>> stopped_;  // with the time it was stopped at
+  WorkId next_work_ = 0;
 };
 
 World::World(const Shape& shape) : impl_(std::make_unique<Impl>(shape)) {}
 World::~World() = default;
-void World::work(int host, double seconds, Then then, int cores) {
-  impl_->work(host, seconds, std::move(then), cores);
+Clock::WorkId World::work(int host, double seconds, Then then, int cores) {
+  return impl_->work(host, seconds, std::move(then), cores);
 }
+double World::left(WorkId work) { return impl_->left(work); }
+void World::stop(WorkId work) { impl_->stop(work); }
 void World::send(int route, double bytes, Then then) { impl_->send(route, bytes, std::move(then)); }
 void World::later(double seconds, Then then) { Impl::later(seconds, std::move(then)); }
 void World::run() { impl_->run(); }

@@ -2,15 +2,16 @@
 // ordinary trace. The only room that knows SimGrid, and in it only world.cpp does.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
+
+#include "tasks/clock.h"
 
 namespace regatta::sim {
 
 // Simulated time, in which devices work, links carry bytes and both draw power. There is one in the
 // life of a process: SimGrid's engine cannot be made twice.
-class World {
+class World final : public Clock {
  public:
   struct Host {
     int cores = 1;
@@ -23,20 +24,19 @@ class World {
     std::vector<std::vector<int>> routes;  // links, any number of them
   };
   explicit World(const Shape& shape);
-  ~World();
+  ~World() override;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  using Then = std::function<void()>;
-  // Keeps so many cores busy. More work than cores shares them.
-  void work(int host, double seconds, Then then, int cores = 1);
-  // Over a registered route; latency is the caller's to wait for, so that it does not change how
-  // links are shared.
-  void send(int route, double bytes, Then then);
-  void later(double seconds, Then then);
+  WorkId work(int host, double seconds, Then then, int cores = 1) override;
+  double left(WorkId work) override;
+  void stop(WorkId work) override;
+  // Latency is the caller's to wait for, so that it does not change how links are shared.
+  void send(int route, double bytes, Then then) override;
+  void later(double seconds, Then then) override;
+  double now() const override;
 
-  void run();  // until nothing is under way; may be called again
-  double now() const;
+  void run();                     // until nothing is under way; may be called again
   double joules(int host) const;  // since the beginning
 
  private:

@@ -50,11 +50,11 @@ double seconds_of(NodeUpdate update, const Platform& platform, bool each,
         world->later(wait, [&exchange, rank] { exchange->ready(rank); });
       }
     world->run();
-    Parcel parcel;
-    parcel.put(std::vector<double>{end});
-    return parcel.take();
+    ByteWriter writer;
+    writer.put(std::vector<double>{end});
+    return writer.take();
   });
-  return Unpacker(answer).get<double>().front();
+  return ByteReader(answer).get<double>().front();
 }
 
 TEST(Exchange, ARingSendsTwiceTheBytesButForOneNth) {

@@ -6,7 +6,8 @@
 
 #include "models/models.h"
 #include "plan/make_plan.h"
-#include "sim/split_updates.h"
+#include "tasks/play.h"
+#include "tasks/split_updates.h"
 #include "trace/analysis.h"
 
 namespace regatta::sim {
@@ -85,6 +86,33 @@ TEST(Simulate, AChainTakesTheSumOfItsTasks) {
   EXPECT_NEAR(made.energy_j[0], 2 * 10 * 6 + 20 * 6, 1e-3);
   EXPECT_NEAR(made.groups[0].busy_s, 6, 1e-6);
   EXPECT_EQ(made.tasks, 3);
+}
+
+// The planner's clock and SimGrid's drive the same engine: on one node without a network they
+// agree, task by task, with memory contention, the runtime's costs and several steps in flight.
+TEST(Simulate, TheEventClockAndSimGridGiveTheSameTimes) {
+  for (const int workers : {1, 2, 3}) {
+    const Graph graph = fuse(build_model("resnet20", {Shape{3, 16, 16}, 10}));
+    Recipe recipe;
+    recipe.batch = 8;
+    const Plan plan = make_plan(graph, recipe, {.workers = workers, .chunks = {{workers}}});
+    const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
+    const TaskList list = lower(blueprint, Job::train);
+    const ProfileCosts costs(blueprint, nullptr, "made up");
+    constexpr int steps = 5;
+    const Played played = play(blueprint, list, costs, {.steps = steps});
+    const Simulated simulated =
+        simulate({machines(1, workers), {{&blueprint, &list, &costs}}, {{0, 0, {{0, 0}}}}, {}},
+                 {.steps = steps});
+    const auto& tasks = simulated.record.tasks;
+    ASSERT_EQ(tasks.size(), steps * list.tasks.size());
+    for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+      const trace::Task& task = tasks[(steps - 1) * list.tasks.size() + t];
+      EXPECT_EQ(task.worker, played.tasks[t].worker);
+      EXPECT_NEAR(trace::seconds(task.start), played.tasks[t].start, 1e-6);
+      EXPECT_NEAR(trace::seconds(task.end), played.tasks[t].end, 1e-6);
+    }
+  }
 }
 
 TEST(Simulate, AllCoresOfATeamDrawPower) {

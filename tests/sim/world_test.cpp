@@ -13,11 +13,11 @@ std::vector<double> in_world(const World::Shape& shape,
                              const std::function<std::vector<double>(World&)>& play) {
   const std::string bytes = run_aside([&] {
     auto* world = new World(shape);  // never torn down: the process ends
-    Parcel parcel;
-    parcel.put(play(*world));
-    return parcel.take();
+    ByteWriter writer;
+    writer.put(play(*world));
+    return writer.take();
   });
-  return Unpacker(bytes).get<double>();
+  return ByteReader(bytes).get<double>();
 }
 
 TEST(World, TwoMessagesShareALink) {

@@ -1,19 +1,19 @@
-#include "sim/work.h"
+#include "tasks/node_work.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "sim/split_updates.h"
 #include "tasks/dependencies.h"
 #include "tasks/placement.h"
 #include "tasks/policy.h"
+#include "tasks/split_updates.h"
 #include "tasks/stages.h"
 
-namespace regatta::sim {
+namespace regatta {
 
-Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-           std::vector<FixedPlace> places, bool several)
+NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+                   std::vector<FixedPlace> places, bool several)
     : blueprint_(blueprint), list_(list), runtime_(costs.runtime()), places_(std::move(places)) {
   make_pools();
   constexpr std::size_t nobody = ~std::size_t{0};
@@ -43,7 +43,7 @@ Work::Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& co
 }
 
 // Each stage of a pipeline its own tasks.
-void Work::submit_side_by_side() {
+void NodeWork::submit_side_by_side() {
   std::vector<double> submitted(pools_.size(), 0);
   double before = 0;
   for (std::size_t t = 0; t < submission_.size(); ++t) {
@@ -53,7 +53,7 @@ void Work::submit_side_by_side() {
   }
 }
 
-void Work::make_pools() {
+void NodeWork::make_pools() {
   const auto groups = groups_of(blueprint_.plan);
   host_ = -1;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -70,7 +70,7 @@ void Work::make_pools() {
   pools_.push_back({"host", DeviceKind::cpu, std::max(blueprint_.plan.loaders, 1), 0});
 }
 
-int Work::pool_for(const Task& task) const {
+int NodeWork::pool_for(const Task& task) const {
   const auto group = static_cast<int>(task.group.value);
   // A stage's cores load and deliver for themselves.
   const bool own = staged() && pools_[task.group.value].kind == DeviceKind::cpu;
@@ -78,7 +78,7 @@ int Work::pool_for(const Task& task) const {
 }
 
 // Chunks of one size have one cost, so most tasks are looked up once for many.
-void Work::make_lines(const TaskCosts& costs) {
+void NodeWork::make_lines(const TaskCosts& costs) {
   std::map<std::vector<std::int64_t>, Line> known;
   for (std::size_t t = 0; t < list_.tasks.size(); ++t) {
     const Task& task = list_.tasks[t];
@@ -112,22 +112,17 @@ void Work::make_lines(const TaskCosts& costs) {
   for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].each *= company[t];
 }
 
-double Work::seconds(std::size_t task, int busy, double shift) const {
+double NodeWork::seconds(std::size_t task, int busy, double shift) const {
   const Line& line = lines_[task];
   const double factor = 1 + shift * (shift < 0 ? line.below : line.above);
   return std::max(0.0, (line.alone + line.each * (busy - 1)) * factor);
 }
 
-double Work::least_seconds(std::size_t task, double shift) const {
-  const int all = pools_[static_cast<std::size_t>(pool_of_[task])].workers;
-  return std::min(seconds(task, 1, shift), seconds(task, all, shift));
-}
-
-Spread Work::spread(std::size_t pool, std::uint64_t seed) const {
+Spread NodeWork::spread(std::size_t pool, std::uint64_t seed) const {
   return {blueprint_, list_, levels_[pool], pools_[pool].workers, seed};
 }
 
-std::optional<ChunkId> Work::home_chunk(std::size_t task) const {
+std::optional<ChunkId> NodeWork::home_chunk(std::size_t task) const {
   for (const Action& action : list_.tasks[task].actions)
     if (action.phase == Phase::load || action.phase == Phase::forward ||
         action.phase == Phase::backward)
@@ -136,7 +131,7 @@ std::optional<ChunkId> Work::home_chunk(std::size_t task) const {
 }
 
 // After the first few steps what waits for what repeats with the period of the rings.
-void Work::connect() {
+void NodeWork::connect() {
   const std::size_t count = tasks();
   const std::size_t period = static_cast<std::size_t>(steps_in_flight());
   Dependencies dependencies;
@@ -158,24 +153,24 @@ void Work::connect() {
   }
 }
 
-std::size_t Work::pattern_of(std::int64_t step) const {
+std::size_t NodeWork::pattern_of(std::int64_t step) const {
   const std::size_t period = static_cast<std::size_t>(steps_in_flight());
   const auto number = static_cast<std::size_t>(step);
   return number < patterns_.size() ? number : period + 1 + (number - period - 1) % period;
 }
 
-const std::vector<std::uint32_t>& Work::successors(std::int64_t step, std::size_t back,
-                                                   std::size_t task) const {
+const std::vector<std::uint32_t>& NodeWork::successors(std::int64_t step, std::size_t back,
+                                                       std::size_t task) const {
   static const std::vector<std::uint32_t> none;
   const Pattern& pattern = patterns_[pattern_of(step)];
   return back < pattern.successors.size() ? pattern.successors[back][task] : none;
 }
 
-const std::vector<std::uint32_t>& Work::waits(std::int64_t step) const {
+const std::vector<std::uint32_t>& NodeWork::waits(std::int64_t step) const {
   return patterns_[pattern_of(step)].waits;
 }
 
-int Work::home_memory(std::uint32_t buffer) const {
+int NodeWork::home_memory(std::uint32_t buffer) const {
   const Buffer& what = list_.buffers[buffer];
   if (staged()) return -1;  // wherever its stage is
   const auto memory_of = [&](GroupId group) { return pools_[group.value].memory; };
@@ -193,4 +188,4 @@ int Work::home_memory(std::uint32_t buffer) const {
   }
 }
 
-}  // namespace regatta::sim
+}  // namespace regatta

@@ -1,9 +1,9 @@
-#include "sim/split_updates.h"
+#include "tasks/split_updates.h"
 
 #include <algorithm>
 #include <map>
 
-namespace regatta::sim {
+namespace regatta {
 namespace {
 
 bool wants_exchange(Phase phase) { return phase == Phase::measure || phase == Phase::update; }
@@ -71,4 +71,4 @@ std::vector<BucketId> awaited_buckets(const Task& task) {
   return buckets;
 }
 
-}  // namespace regatta::sim
+}  // namespace regatta

@@ -10,7 +10,7 @@
 #include "tasks/placement.h"
 #include "tasks/spread.h"
 
-namespace regatta::sim {
+namespace regatta {
 
 // Workers that may run the same tasks: those of a group. Loading and delivering belong to the CPU
 // group, or to loaders, which are a pool of their own.
@@ -22,12 +22,12 @@ struct Pool {
   int team = 1;    // cores of a worker
 };
 
-class Work {
+class NodeWork {
  public:
   // The list was lowered from the blueprint and maybe split. `places`: what the plan fixes of its
   // tasks. `several`: gradients are exchanged with other ranks.
-  Work(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-       std::vector<FixedPlace> places, bool several);
+  NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+           std::vector<FixedPlace> places, bool several);
 
   const Blueprint& blueprint() const { return blueprint_; }
   const TaskList& list() const { return list_; }
@@ -54,7 +54,6 @@ class Work {
   // A task's seconds while so many workers of its pool are busy, `shift` half-intervals away from
   // the estimate.
   double seconds(std::size_t task, int busy, double shift) const;
-  double least_seconds(std::size_t task, double shift) const;
   // How far tasks of a pool spread, by what chance has in store for a rank.
   Spread spread(std::size_t pool, std::uint64_t seed) const;
 
@@ -105,4 +104,4 @@ class Work {
   std::vector<std::size_t> awaiting_;  // by bucket
 };
 
-}  // namespace regatta::sim
+}  // namespace regatta

@@ -3,7 +3,7 @@
 
 #include "tasks/placement.h"
 
-namespace regatta::sim {
+namespace regatta {
 
 // The list with every task cut in two before its first measuring or updating of a bucket; what
 // comes after waits for the exchange of its buckets.
@@ -18,4 +18,4 @@ std::vector<FixedPlace> split_places(const Blueprint& blueprint, const TaskList&
 // The buckets whose exchange a task waits for.
 std::vector<BucketId> awaited_buckets(const Task& task);
 
-}  // namespace regatta::sim
+}  // namespace regatta

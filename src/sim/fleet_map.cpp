@@ -1,13 +1,14 @@
+#include "sim/fleet_map.h"
+
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
-#include "sim/fleet_run.h"
-#include "sim/split_updates.h"
+#include "tasks/split_updates.h"
 
 namespace regatta::sim {
 
-Harbour::Harbour(const Fleet& fleet)
+FleetMap::FleetMap(const Fleet& fleet)
     : fleet_(fleet), wiring_(fleet.platform), several_(fleet.ranks.size() > 1) {
   lists_.reserve(fleet.kinds.size());  // works keep their addresses
   for (const RankKind& kind : fleet.kinds) {
@@ -39,20 +40,20 @@ Harbour::Harbour(const Fleet& fleet)
 }
 
 // What is exchanged must be cut alike everywhere.
-void Harbour::require_same_buckets() const {
-  const auto bytes_of = [](const Work& work) {
+void FleetMap::require_same_buckets() const {
+  const auto bytes_of = [](const NodeWork& work) {
     std::vector<std::size_t> bytes;
     for (const Bucket& bucket : work.blueprint().buckets) bytes.push_back(bucket.bytes);
     return bytes;
   };
-  for (const Work& each : works_)
+  for (const NodeWork& each : works_)
     if (several_ && bytes_of(each) != bytes_of(works_.front()))
       throw InputError(
           "the nodes of the plan cut their gradients differently: give all of them the same "
           "segments and bucket_bytes");
 }
 
-int Harbour::host_of(int node, Device device) const {
+int FleetMap::host_of(int node, Device device) const {
   const auto found = numbers_.find({node, device.group, device.unit});
   if (found == numbers_.end())
     throw Error("internal: node " + wiring_.node_name(node) + " has no such device");
@@ -60,7 +61,7 @@ int Harbour::host_of(int node, Device device) const {
 }
 
 // Memory 0 is the node's own, the others are its GPUs', or the stages' of a pipeline.
-Endpoint Harbour::memory_of(const Rank& rank, int memory) const {
+Endpoint FleetMap::memory_of(const Rank& rank, int memory) const {
   if (memory == 0) return {rank.node, -1};
   const auto group = static_cast<std::size_t>(memory) - 1;
   const Device device = rank.devices[group];
@@ -74,22 +75,22 @@ Endpoint Harbour::memory_of(const Rank& rank, int memory) const {
   return {node, gpu};
 }
 
-std::vector<Endpoint> Harbour::endpoints() const {
+std::vector<Endpoint> FleetMap::endpoints() const {
   std::vector<Endpoint> ends;
   for (const Rank& rank : fleet_.ranks) {
-    const Work& each = work(rank);
+    const NodeWork& each = work(rank);
     ends.push_back(memory_of(rank, each.pools()[each.blueprint().owner.value].memory));
   }
   return ends;
 }
 
-Berth Harbour::berth(const Rank& rank, std::vector<std::vector<int>>& routes) const {
-  Berth berth;
-  const Work& each = work(rank);
+RankHosts FleetMap::hosts_of_rank(const Rank& rank, std::vector<std::vector<int>>& routes) const {
+  RankHosts hosts;
+  const NodeWork& each = work(rank);
   const std::vector<Pool>& pools = each.pools();
   for (std::size_t p = 0; p < pools.size(); ++p) {
     if (p < rank.devices.size()) {
-      berth.hosts.push_back(host_of(rank.node_of(p), rank.devices[p]));
+      hosts.hosts.push_back(host_of(rank.node_of(p), rank.devices[p]));
       continue;
     }
     // Loaders sit on the node's cores.
@@ -98,24 +99,24 @@ Berth Harbour::berth(const Rank& rank, std::vector<std::vector<int>>& routes) co
     if (cpu == groups.end())
       throw InputError("node '" + wiring_.node_name(rank.node) +
                        "' has no cores: nobody could load samples there");
-    berth.hosts.push_back(host_of(rank.node, {static_cast<int>(cpu - groups.begin()), 0}));
+    hosts.hosts.push_back(host_of(rank.node, {static_cast<int>(cpu - groups.begin()), 0}));
   }
-  if (!each.several_memories()) return berth;
+  if (!each.several_memories()) return hosts;
   for (int from = 0; from < each.memories(); ++from) {
-    berth.routes.emplace_back();
-    berth.latencies.emplace_back();
+    hosts.routes.emplace_back();
+    hosts.latencies.emplace_back();
     for (int to = 0; to < each.memories(); ++to) {
       const auto known = [&](int memory) {
         return memory == 0 || pools[static_cast<std::size_t>(memory) - 1].memory == memory;
       };
       std::vector<int> way;
       if (known(from) && known(to)) way = wiring_.route(memory_of(rank, from), memory_of(rank, to));
-      berth.latencies.back().push_back(wiring_.latency(way));
-      berth.routes.back().push_back(way.empty() ? -1 : static_cast<int>(routes.size()));
+      hosts.latencies.back().push_back(wiring_.latency(way));
+      hosts.routes.back().push_back(way.empty() ? -1 : static_cast<int>(routes.size()));
       if (!way.empty()) routes.push_back(std::move(way));
     }
   }
-  return berth;
+  return hosts;
 }
 
 }  // namespace regatta::sim

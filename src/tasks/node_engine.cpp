@@ -1,4 +1,4 @@
-#include "sim/crew.h"
+#include "tasks/node_engine.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,25 +6,27 @@
 #include <memory>
 #include <utility>
 
-namespace regatta::sim {
+namespace regatta {
 namespace {
 
 constexpr double nothing = 1e-9;  // seconds that count as none
 
 }  // namespace
 
-Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, Events events)
-    : world_(world),
+NodeEngine::NodeEngine(Clock& clock, const NodeWork& work, const RankHosts& hosts, Options options,
+                       Callbacks callbacks)
+    : clock_(clock),
       work_(work),
-      berth_(berth),
+      hosts_(hosts),
       options_(std::move(options)),
-      events_(std::move(events)),
+      callbacks_(std::move(callbacks)),
       turns_(work.places(), workers_of(work.blueprint().plan).size()),
       ready_(work.pools().size()),
       busy_(work.pools().size(), 0),
+      paced_by_(work.pools().size(), 0),
       homes_(work.blueprint().chunks.size(), -1) {
   const auto steps = static_cast<std::size_t>(options_.steps);
-  happened_.resize(count() * steps);
+  events_.resize(count() * steps);
   offers_.assign(count() * steps, 0);
   for (std::int64_t step = 0; step < options_.steps; ++step) {
     const std::vector<std::uint32_t>& waits = work.waits(step);
@@ -42,118 +44,120 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
     workers_[w].slowness = slowness[w];
   if (!work.several_memories()) return;
   for (std::uint32_t b = 0; b < work.list().buffers.size(); ++b) {
-    first_place_.push_back(places_.size());
+    first_copy_.push_back(copies_.size());
     const int home = work.home_memory(b);
-    places_.resize(places_.size() + static_cast<std::size_t>(work.list().buffers[b].copies),
-                   Place{home < 0 ? 0 : std::uint64_t{1} << home});
+    copies_.resize(copies_.size() + static_cast<std::size_t>(work.list().buffers[b].copies),
+                   BufferCopy{home < 0 ? 0 : std::uint64_t{1} << home});
   }
 }
 
-void Crew::begin() {
+void NodeEngine::begin() {
   const std::int64_t first = std::min<std::int64_t>(work_.steps_in_flight(), options_.steps);
-  for (std::int64_t step = 0; step < first; ++step) submit(step, world_.now());
+  for (std::int64_t step = 0; step < first; ++step) submit(step, clock_.now());
   next_step_ = first;
 }
 
 // --- submission ----------------------------------------------------------------------------------
 
-void Crew::submit(std::int64_t step, double when) {
+void NodeEngine::submit(std::int64_t step, double when) {
   when = std::max(when, submitting_until_) + work_.runtime().step;
   submitting_until_ = when + work_.submission_seconds();
-  if (options_.crowded) rob(work_.submission_seconds());
+  if (options_.crowded) charge_submission(work_.submission_seconds());
   submitted_[static_cast<std::size_t>(step)] = true;
-  gathering_ = true;
+  releasing_several_ = true;
   for (std::size_t t = 0; t < count(); ++t) {
     const std::int64_t id = number(step, t);
     at(id).submit = when + work_.submitted_after(t);
     if (waits_[static_cast<std::size_t>(id)] == 0) released(id);
   }
-  gathering_ = false;
-  hand_out();
+  releasing_several_ = false;
+  assign_tasks();
 }
 
-// The thread that submits wakes on a CPU whose worker has nothing to do, if there is one. When work
-// comes for that worker too, they take turns of milliseconds: who is done by then robbed nobody.
-// Lists that take longer submit themselves, if the plan was made for such a machine.
-void Crew::rob(double seconds) {
-  const bool room = std::ranges::any_of(workers_, [](const Worker& w) { return w.task < 0; });
-  if (!room) workers_.front().stolen += seconds;
+// The thread that submits wakes on a CPU whose worker has nothing to do, if there is one; if work
+// comes for that worker meanwhile, the kernel lets them take turns of milliseconds, which is longer
+// than submitting takes. Otherwise a worker waits for it. Lists that take longer to submit have
+// tasks that submit, if the plan was made for such a machine.
+void NodeEngine::charge_submission(double seconds) {
+  const bool idle_worker =
+      std::ranges::any_of(workers_, [](const Worker& worker) { return worker.task < 0; });
+  if (!idle_worker) workers_.front().submission_debt += seconds;
 }
 
 // Nothing that it waits for is left; perhaps it is still to be submitted. `late`: others that
 // waited for the same are released before it.
-void Crew::released(std::int64_t id, double late) {
-  const double wait = at(id).submit - world_.now();
+void NodeEngine::released(std::int64_t id, double late) {
+  const double wait = at(id).submit - clock_.now();
   if (wait > nothing)
-    world_.later(wait, [this, id] { become_ready(id); });
+    clock_.later(wait, [this, id] { become_ready(id); });
   else
     become_ready(id, late);
 }
 
 // --- data ----------------------------------------------------------------------------------------
 
-void Crew::become_ready(std::int64_t id, double late) {
-  at(id).ready = world_.now() + late;
+void NodeEngine::become_ready(std::int64_t id, double late) {
+  at(id).ready = clock_.now() + late;
   const std::vector<BucketId>& buckets = work_.exchanged(task_of(id));
   if (buckets.empty()) return fetch(id);
   offers_[static_cast<std::size_t>(id)] = static_cast<std::uint32_t>(buckets.size());
-  for (const BucketId bucket : buckets) events_.offer(step_of(id), bucket);
+  for (const BucketId bucket : buckets) callbacks_.offer(step_of(id), bucket);
 }
 
-void Crew::exchanged(std::int64_t step, BucketId bucket) {
+void NodeEngine::exchanged(std::int64_t step, BucketId bucket) {
   const std::int64_t id = number(step, work_.awaits(bucket));
   if (--offers_[static_cast<std::size_t>(id)] == 0) fetch(id);
 }
 
-Crew::Place& Crew::place_of(std::uint32_t buffer, std::int64_t step) {
+NodeEngine::BufferCopy& NodeEngine::copy_of(std::uint32_t buffer, std::int64_t step) {
   const auto copies = static_cast<std::size_t>(work_.list().buffers[buffer].copies);
-  return places_[first_place_[buffer] + static_cast<std::size_t>(step) % copies];
+  return copies_[first_copy_[buffer] + static_cast<std::size_t>(step) % copies];
 }
 
 // What it reads and its memory does not have comes over the bus, as soon as it is known to be
 // wanted: StarPU fetches for the next task while one runs.
-void Crew::fetch(std::int64_t id) {
+void NodeEngine::fetch(std::int64_t id) {
   if (!work_.several_memories()) return queue(id);
   const Task& task = work_.list().tasks[task_of(id)];
   const int here = work_.pools()[static_cast<std::size_t>(work_.pool_of(task_of(id)))].memory;
   const std::uint64_t mine = std::uint64_t{1} << here;
   std::map<int, double> bytes;  // by memory they come from
   for (const Access& access : task.accesses) {
-    Place& place = place_of(access.buffer, step_of(id));
-    if (access.mode == Mode::write || place.valid == 0 || (place.valid & mine) != 0) continue;
-    const int from = std::countr_zero(place.valid);
+    BufferCopy& copy = copy_of(access.buffer, step_of(id));
+    if (access.mode == Mode::write || copy.valid_in == 0 || (copy.valid_in & mine) != 0) continue;
+    const int from = std::countr_zero(copy.valid_in);
     bytes[from] += static_cast<double>(work_.list().buffers[access.buffer].bytes);
-    place.valid |= mine;
+    copy.valid_in |= mine;
   }
   if (bytes.empty()) return queue(id);
   const auto left = std::make_shared<std::size_t>(bytes.size());
   for (const auto& [from, amount] : bytes) {
     bytes_fetched_ += amount;
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(here);
-    const int route = berth_.routes[f][t];
+    const int route = hosts_.routes[f][t];
     const auto arrived = [this, left, id] {
       if (--*left == 0) queue(id);
     };
     if (route < 0)
-      world_.later(0, arrived);
+      clock_.later(0, arrived);
     else
-      world_.later(berth_.latencies[f][t],
+      clock_.later(hosts_.latencies[f][t],
                    [this, route, size = amount, arrived] { send(route, size, arrived); });
   }
 }
 
 // A stage sends its chunks one after the other: two of them on one link would only delay the first.
-void Crew::send(int route, double bytes, World::Then arrived) {
-  if (work_.blueprint().plan.stages.empty()) return world_.send(route, bytes, std::move(arrived));
-  std::deque<Parcel>& waiting = sending_[route];
+void NodeEngine::send(int route, double bytes, Clock::Then arrived) {
+  if (work_.blueprint().plan.stages.empty()) return clock_.send(route, bytes, std::move(arrived));
+  std::deque<Message>& waiting = sending_[route];
   waiting.push_back({bytes, std::move(arrived)});
   if (waiting.size() == 1) send_next(route);
 }
 
-void Crew::send_next(int route) {
-  world_.send(route, sending_[route].front().bytes, [this, route] {
-    std::deque<Parcel>& waiting = sending_[route];
-    const World::Then arrived = std::move(waiting.front().arrived);
+void NodeEngine::send_next(int route) {
+  clock_.send(route, sending_[route].front().bytes, [this, route] {
+    std::deque<Message>& waiting = sending_[route];
+    const Clock::Then arrived = std::move(waiting.front().arrived);
     waiting.pop_front();
     if (!waiting.empty()) send_next(route);
     arrived();
@@ -162,8 +166,8 @@ void Crew::send_next(int route) {
 
 // --- workers -------------------------------------------------------------------------------------
 
-void Crew::queue(std::int64_t id) {
-  at(id).fetched = world_.now();
+void NodeEngine::queue(std::int64_t id) {
+  at(id).fetched = clock_.now();
   const std::size_t task = task_of(id);
   const std::optional<ChunkId> chunk = work_.home_chunk(task);
   ready_[static_cast<std::size_t>(work_.pool_of(task))].push_back(
@@ -171,11 +175,11 @@ void Crew::queue(std::int64_t id) {
        .rank = work_.rank(task),
        .order = static_cast<std::int64_t>(task),
        .home = chunk ? homes_[chunk->value] : -1});
-  hand_out();
+  assign_tasks();
 }
 
-void Crew::hand_out() {
-  if (gathering_) return;
+void NodeEngine::assign_tasks() {
+  if (releasing_several_) return;
   for (int w = 0; w < workers(); ++w) {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
     std::vector<ReadyTask>& ready = ready_[worker.pool];
@@ -186,36 +190,44 @@ void Crew::hand_out() {
     turns_.taken(ready[chosen], w);
     const std::int64_t id =
         number(ready[chosen].list, static_cast<std::size_t>(ready[chosen].order));
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
+    ready.erase(ready.begin() + found);
     take(w, id);
   }
+  // Once for all that begins and ends at this time.
+  if (busy_ == paced_by_ || speeds_will_change_) return;
+  speeds_will_change_ = true;
+  clock_.later(0, [this] {
+    speeds_will_change_ = false;
+    for (std::size_t pool = 0; pool < busy_.size(); ++pool) change_speeds(pool);
+  });
 }
 
-void Crew::take(int w, std::int64_t id) {
+void NodeEngine::take(int w, std::int64_t id) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
-  settle(worker.pool);
   const RuntimeCosts& runtime = work_.runtime();
-  double delay =
-      runtime.task + runtime.access * work_.buffers(task_of(id)) + std::exchange(worker.stolen, 0);
+  worker.delay = runtime.task + runtime.access * work_.buffers(task_of(id)) +
+                 std::exchange(worker.submission_debt, 0);
   // A worker that waited is called as soon as the task is ready; one that comes from another task
-  // lets go of that first.
-  delay += worker.just_finished ? std::max(0.0, worker.free - world_.now())
-                                : runtime.wake + std::max(0.0, at(id).ready - world_.now());
+  // first releases what waited for that.
+  worker.delay += worker.just_finished ? std::max(0.0, worker.free - clock_.now())
+                                       : runtime.wake + std::max(0.0, at(id).ready - clock_.now());
   worker.task = id;
   worker.left = 1;
-  worker.luck = spreads_[worker.pool].factor(step_of(id), task_of(id), w);
-  worker.since = world_.now() + delay;
+  worker.time_factor = spreads_[worker.pool].factor(step_of(id), task_of(id), w);
   ++busy_[worker.pool];
   at(id).worker = w;
-  at(id).start = worker.since;
+  at(id).taken = clock_.now();
+  at(id).start = clock_.now() + worker.delay;
   if (const auto chunk = work_.home_chunk(task_of(id))) homes_[chunk->value] = w;
-  if (submits(work_.list().tasks[task_of(id)])) begin_to_submit(worker);
-  work_on(w);
+  if (submits(work_.list().tasks[task_of(id)])) submit_from(worker);
+  // At the speed of those at work before; change_speeds() follows where this worker changes it.
+  paced_by_[worker.pool] = std::max(paced_by_[worker.pool], 1);
+  start_work(w);
 }
 
 // What a task submits is handed over one by one while it runs, which takes as long whoever else is
 // at work; the next of its kind comes last, with its end.
-void Crew::begin_to_submit(const Worker& worker) {
+void NodeEngine::submit_from(const Worker& worker) {
   const std::int64_t step = step_of(worker.task);
   std::vector<std::uint32_t> handed;
   double whole = 0, worth = 0;
@@ -225,65 +237,59 @@ void Crew::begin_to_submit(const Worker& worker) {
     handed.push_back(next);
     whole += worth_to_submit(task);
   }
-  const double begin = worker.since - world_.now();
+  const double begin = worker.delay;
   for (const std::uint32_t next : handed) {
     worth += worth_to_submit(work_.list().tasks[next]);
-    world_.later(begin + worth / whole * seconds(worker, busy_[worker.pool]),
+    clock_.later(begin + worth / whole * seconds(worker, busy_[worker.pool]),
                  [this, id = number(step, next)] {
-                   at(id).submit = world_.now();
+                   at(id).submit = clock_.now();
                    if (--waits_[static_cast<std::size_t>(id)] == 0) released(id);
                  });
   }
 }
 
-// Brings what is left of a pool's tasks up to date, before the number of busy workers changes.
-void Crew::settle(std::size_t pool) {
-  const double now = world_.now();
-  for (Worker& worker : workers_) {
-    if (worker.pool != pool || worker.task < 0 || now <= worker.since) continue;
-    const double whole = seconds(worker, busy_[pool]);
-    worker.left = whole > 0 ? std::max(0.0, worker.left - (now - worker.since) / whole) : 0;
-    worker.since = now;
+// Where another number of a pool's workers is busy than before, what is left of their tasks takes
+// another time.
+void NodeEngine::change_speeds(std::size_t pool) {
+  const int before = std::exchange(paced_by_[pool], busy_[pool]);
+  if (before == busy_[pool]) return;
+  for (int w = 0; w < workers(); ++w) {
+    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    if (worker.pool != pool || worker.task < 0) continue;
+    const double left = clock_.left(worker.under_way);
+    if (left <= nothing) continue;  // it ends at this time
+    clock_.stop(worker.under_way);
+    const double whole = seconds(worker, before);
+    const double of_task = std::min(left, worker.left * whole);
+    worker.delay = left - of_task;
+    worker.left = whole > 0 ? of_task / whole : 0;
+    start_work(w);
   }
 }
 
-// SimGrid is told a piece that is surely needed; if the worker was slowed down meanwhile, another.
-void Crew::work_on(int w) {
-  const Worker& worker = workers_[static_cast<std::size_t>(w)];
-  const std::size_t task = task_of(worker.task);
-  const double before = std::max(0.0, worker.since - world_.now());
-  const double piece =
-      before + worker.left * worker.slowness * worker.luck * work_.least_seconds(task, shift(task));
-  world_.work(
-      berth_.hosts[worker.pool], std::max(piece, nothing), [this, w] { piece_done(w); },
-      work_.pools()[worker.pool].team);
-}
-
-void Crew::piece_done(int w) {
+void NodeEngine::start_work(int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
-  settle(worker.pool);
-  const double left = worker.left * seconds(worker, busy_[worker.pool]);
-  if (left > 10 * nothing || worker.since > world_.now() + nothing)
-    work_on(w);
-  else
-    finish(w);
+  const double left = worker.delay + worker.left * seconds(worker, paced_by_[worker.pool]);
+  worker.under_way = clock_.work(
+      hosts_.hosts[worker.pool], left, [this, w] { finish(w); }, work_.pools()[worker.pool].team);
 }
 
-void Crew::finish(int w) {
+void NodeEngine::finish(int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   const std::int64_t id = std::exchange(worker.task, -1);
   --busy_[worker.pool];
   const std::size_t task = task_of(id);
   const std::int64_t step = step_of(id);
-  at(id).end = world_.now();
+  at(id).end = clock_.now();
   if (work_.several_memories()) {
     const int here = work_.pools()[worker.pool].memory;
     for (const Access& access : work_.list().tasks[task].accesses)
-      if (access.mode != Mode::read) place_of(access.buffer, step).valid = std::uint64_t{1} << here;
+      if (access.mode != Mode::read)
+        copy_of(access.buffer, step).valid_in = std::uint64_t{1} << here;
   }
   worker.just_finished = true;
   double late = 0, last = 0;
-  gathering_ = true;
+  releasing_several_ = true;
   for (std::size_t back = 0; back < work_.furthest(); ++back) {
     const std::int64_t later = step + static_cast<std::int64_t>(back);
     if (later >= options_.steps) break;
@@ -291,7 +297,7 @@ void Crew::finish(int w) {
       const std::int64_t waiting = number(later, next);
       if (submits(work_.list().tasks[task])) {
         if (!submits(work_.list().tasks[next])) continue;  // handed over while it ran
-        at(waiting).submit = std::max(at(waiting).submit, world_.now());
+        at(waiting).submit = std::max(at(waiting).submit, clock_.now());
       }
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
           submitted_[static_cast<std::size_t>(later)]) {
@@ -301,25 +307,25 @@ void Crew::finish(int w) {
       }
     }
   }
-  worker.free = world_.now() + late - last;
-  gathering_ = false;
-  hand_out();
+  worker.free = clock_.now() + late - last;
+  releasing_several_ = false;
+  assign_tasks();
   worker.just_finished = false;
   if (--left_of_step_[static_cast<std::size_t>(step)] > 0) return;
-  finished_[static_cast<std::size_t>(step)] = world_.now();
-  events_.step_done(step);
+  finished_[static_cast<std::size_t>(step)] = clock_.now();
+  callbacks_.step_done(step);
   submit_more();
 }
 
 // As the loop of a run does it: without a CPU of its own, the thread that submits wakes for several
 // steps at once.
-void Crew::submit_more() {
+void NodeEngine::submit_more() {
   const std::int64_t many =
       options_.crowded ? std::max<std::int64_t>(work_.steps_in_flight() / 2, 1) : 1;
   if (++steps_done_ % many != 0) return;
   const std::int64_t end = std::min(next_step_ + many, options_.steps);
-  const double when = world_.now() + work_.runtime().wake;
+  const double when = clock_.now() + work_.runtime().wake;
   while (next_step_ < end) submit(next_step_++, when);
 }
 
-}  // namespace regatta::sim
+}  // namespace regatta
