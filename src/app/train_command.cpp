@@ -6,7 +6,9 @@
 #include <set>
 
 #include "app/command.h"
+#include "app/cpu_use.h"
 #include "app/granularity.h"
+#include "app/openmp_environment.h"
 #include "app/placement.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
@@ -17,6 +19,7 @@
 #include "data/skips.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
+#include "train/memory_check.h"
 #include "train/refine.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -205,7 +208,9 @@ class Console : public TrainObserver {
     folder_.on_step(record);
     tracing_.on_step(record);
     if (refinement_) refinement_->on_step(record);
-    steps_.push_back(record);
+    keep_first(steps_, record);
+    curve_.add(as_stretch(record));
+    last_ = record;
     reported_ = false;
     const double now = static_cast<double>(record.samples) / record.duration.count();
     rate_ = rate_ == 0 ? now : 0.95 * rate_ + 0.05 * now;
@@ -217,7 +222,7 @@ class Console : public TrainObserver {
     tracing_.on_epoch(record);
     epochs_.push_back(record);
     reported_ = true;
-    if (!steps_.empty()) progress_.finish_epoch(state(steps_.back()));
+    if (last_.step > 0) progress_.finish_epoch(state(last_));
     char text[200];
     int length = std::snprintf(text, sizeof text, "epoch %lld: train loss %.4f, accuracy %.2f%%",
                                static_cast<long long>(record.epoch), record.train_loss,
@@ -242,6 +247,7 @@ class Console : public TrainObserver {
   // All steps are done and the last epoch is reported.
   bool finished() const { return finished_; }
   const std::vector<StepRecord>& steps() const { return steps_; }
+  const trace::StepCurve& curve() const { return curve_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
  private:
@@ -270,7 +276,9 @@ class Console : public TrainObserver {
   Progress progress_;
   double rate_ = 0;
   bool reported_ = false, finished_ = false;
-  std::vector<StepRecord> steps_;
+  std::vector<StepRecord> steps_;  // the first ones
+  trace::StepCurve curve_;
+  StepRecord last_;
   std::vector<EpochRecord> epochs_;
 };
 
@@ -287,8 +295,12 @@ double loader_share(const std::vector<EpochRecord>& epochs) {
 Json result_of(const TrainJob& job, const Executor& executor, const Console& console,
                const LoadMeter& meter, const fs::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
-  for (const StepRecord& step : console.steps())
-    steps.push_back({{"step", step.step}, {"loss", step.loss}});
+  for (const trace::StepStretch& point : console.curve().points()) {
+    steps.push_back({{"step", point.step}, {"loss", point.loss}});
+    if (point.steps > 1)
+      steps.back().update(
+          {{"steps", point.steps}, {"loss_min", point.loss_min}, {"loss_max", point.loss_max}});
+  }
   for (const EpochRecord& epoch : console.epochs())
     epochs.push_back({{"epoch", epoch.epoch},
                       {"train_loss", epoch.train_loss},
@@ -317,6 +329,10 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
 
 std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
   return last_step_of(flags.epochs, flags.steps, steps_per_epoch(job.recipe, *job.data));
+}
+
+void tell_cpus(int threads, const std::string& asked) {
+  std::cerr << cpu_line(threads, cpu_limits(), asked, removed_openmp_variables()) << "\n";
 }
 
 TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
@@ -481,15 +497,21 @@ int run_train(std::span<const char* const> arguments) {
   CheckpointPolicy policy;
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
+  const bool planned = flags.resume || flags.placement.from_file();
+  // Before minutes may go into measuring.
+  if (!planned)
+    tell_cpus(flags.job.workers.value_or(default_workers()), worker_source(flags.job.workers));
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
                        : flags.placement.from_file() ? planned_job(app, flags, goal)
                                                      : new_job(flags, goal);
+  if (planned) tell_cpus(threads_of(job.plan), "the plan");
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");
     return 0;
   }
   policy = checkpoint_policy(flags, policy);
+  require_memory(job, job.plan);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   std::optional<NewRunFolder> fresh;
   std::optional<RunLock> lock;

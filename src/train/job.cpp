@@ -18,6 +18,7 @@
 #include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
+#include "train/memory_check.h"
 
 namespace regatta {
 namespace {
@@ -185,6 +186,7 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
   DatasetOptions options{
       .split = split, .seed = recipe.seed, .input = recipe.input, .strict = strict};
   if (split == Split::train) options.augmentation = parse_augmentation(recipe.augment);
+  require_memory_of_data(spec, split);
   auto data = open_dataset(spec, options);
   require_fit(data->info(), recipe.input, recipe.classes);
   if (data->info().dtype != recipe.sample_dtype)
@@ -222,6 +224,7 @@ TrainJob make_job(const JobOptions& options) {
                               .augmentation = augmentation,
                               .strict = options.strict};
   if (own) data_options.input = own->node(own->input()).shape;
+  require_memory_of_data(options.data, Split::train);
   job.data = open_dataset(options.data, data_options);
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
