@@ -4,6 +4,7 @@
 #include <csignal>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "app/command.h"
 #include "app/cpu_use.h"
@@ -17,6 +18,7 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "data/skips.h"
+#include "platform/machine.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
 #include "train/memory_check.h"
@@ -335,7 +337,8 @@ void tell_cpus(int threads, const std::string& asked) {
   std::cerr << cpu_line(threads, cpu_limits(), asked, removed_openmp_variables()) << "\n";
 }
 
-TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
+// `tells`: on standard error, how many CPUs may be used and how many of them the plan uses.
+TrainJob new_job(const TrainFlags& flags, TrainGoal& goal, bool tells = true) {
   JobOptions options = flags.job;
   options.shuffle = flags.shuffle == "on";
   apply(flags.recipe, options);
@@ -345,6 +348,10 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
   const int workers = options.workers.value_or(default_workers());
+  bool told = !tells;
+  const auto tell = [&] {
+    if (!std::exchange(told, true)) tell_cpus(workers, worker_source(flags.job.workers));
+  };
   const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
   if (shared_out && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
@@ -361,13 +368,21 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   options.plan.perf_model = perf_model_named(flags.perf_model);
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     const auto steps = [&flags](const TrainJob& job) { return last_step_asked(flags, job); };
-    options.costs = flags.explain ? cost_source() : cost_source(steps);
+    // What is wrong with the flags has been found by then, and measuring may take a while.
+    options.costs = [&, source = flags.explain ? cost_source() : cost_source(steps)](
+                        TrainJob& made, const PlanOptions& plan) {
+      tell();
+      return source(made, plan);
+    };
     options.rehearsal = flags.explain ? rehearsal() : rehearsal(steps);
   }
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
+  tell();
+  if (const int used = threads_of(job.plan); tells && used < std::min(workers, available_cpus()))
+    std::cerr << "the plan that was chosen uses " << used << " of them\n";
   if (shared_out)
     share_out(job, *flags.shares, workers, flags.placement.slow,
               share_trials(job, flags.granularity, last_step_asked(flags, job)));
@@ -389,7 +404,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
       TrainFlags asked = flags;
       asked.placement = {};
       asked.granularity = "fixed";
-      const std::string differences = recipe_differences(new_job(asked, goal).recipe, file.recipe);
+      const std::string differences =
+          recipe_differences(new_job(asked, goal, /*tells=*/false).recipe, file.recipe);
       if (!differences.empty())
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
@@ -498,9 +514,6 @@ int run_train(std::span<const char* const> arguments) {
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
   const bool planned = flags.resume || flags.placement.from_file();
-  // Before minutes may go into measuring.
-  if (!planned)
-    tell_cpus(flags.job.workers.value_or(default_workers()), worker_source(flags.job.workers));
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
                        : flags.placement.from_file() ? planned_job(app, flags, goal)
                                                      : new_job(flags, goal);

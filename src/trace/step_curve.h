@@ -35,7 +35,8 @@ std::int64_t steps_a_line(std::int64_t step);
 // At most `most` points: when there are that many, each two neighbours become one.
 class StepCurve {
  public:
-  explicit StepCurve(std::size_t most = 10000) : most_(most) {}
+  StepCurve() = default;
+  explicit StepCurve(std::size_t most) : most_(most) {}  // an even number
 
   void add(const StepStretch& next);
   // The last one may tell of fewer steps than the others.
@@ -43,7 +44,7 @@ class StepCurve {
   bool empty() const { return points_.empty(); }
 
  private:
-  std::size_t most_;
+  std::size_t most_ = 10000;  // more than a chart has pixels
   std::int64_t longest_ = 1;  // steps of a point
   std::vector<StepStretch> points_;
 };

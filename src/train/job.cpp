@@ -154,6 +154,15 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe
   return open_for(recipe, options.test.value_or(options.data), Split::test, options.strict);
 }
 
+// Of the candidates, those that fit into memory, if there are any.
+void leave_out_too_large(TrainJob& job) {
+  std::vector<Candidate>& candidates = job.choice->candidates;
+  const std::vector<MemoryLimit> limits = memory_limits();
+  const auto rest = std::ranges::stable_partition(
+      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
+  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
+}
+
 }  // namespace
 
 Duration Duration::parse(const std::string& flag, const std::string& text) {
@@ -269,10 +278,13 @@ TrainJob make_job(const JobOptions& options) {
   const bool has_choice =
       std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
   if (options.costs && has_choice) {
+    // Measuring and trying plans takes as much memory as training.
+    require_memory(job, make_plan(job.graph, recipe, plan));
     const CostsFor costs = options.costs(job, plan);
     if (plan.devices.size() > 1 && !plan.shares)
       plan.shares = choose_shares(job.graph, recipe, plan, costs, available_cpus());
     job.choice = choose(job.graph, recipe, plan, costs, available_cpus());
+    leave_out_too_large(job);
     job.plan = job.choice->best().plan;
     if (options.rehearsal) options.rehearsal(job);
     job.plan = job.choice->best().plan;

@@ -83,6 +83,11 @@ std::size_t memory_needed(const TrainJob& job, const Plan& plan) {
   return needed.buffers + needed.checkpoint;
 }
 
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
+  const MemoryLimit* limit = tightest(limits);
+  return !limit || memory_needed(job, plan) <= static_cast<std::size_t>(limit->left);
+}
+
 namespace {
 
 // 0 if not even one sample fits.
@@ -99,9 +104,9 @@ std::int64_t largest_batch(const TrainJob& job, const Plan& plan, std::size_t le
 }  // namespace
 
 void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
+  if (fits(job, plan, limits)) return;
   const MemoryLimit* limit = tightest(limits);
   const std::size_t needed = memory_needed(job, plan);
-  if (!limit || needed <= static_cast<std::size_t>(limit->left)) return;
   const std::int64_t batch = largest_batch(job, plan, static_cast<std::size_t>(limit->left));
   throw InputError("--batch " + std::to_string(job.recipe.batch) +
                    shortage(static_cast<std::int64_t>(needed), *limit) +

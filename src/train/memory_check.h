@@ -15,6 +15,9 @@ std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
 // The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
 std::size_t memory_needed(const TrainJob& job, const Plan& plan);
 
+// Whether the plan takes no more than each of `limits` leaves.
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits);
+
 // Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
 // is needed, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,

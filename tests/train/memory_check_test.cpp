@@ -35,8 +35,10 @@ TEST(MemoryCheck, KnowsTheBuffersOfARunBeforehand) {
     const TrainJob job = job_of(32, accumulate);
     Executor executor(job.graph, job.plan, job.exec_options(true));
     initialise_weights(executor, 1);
+    TrainGoal goal;
+    goal.last_step = 3;
     TrainObserver nobody;
-    train(executor, job.recipe, job.data, job.test, {.last_step = 3}, nobody);
+    train(executor, job.recipe, job.data, job.test, goal, nobody);
     EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes()) << accumulate;
   }
 }
