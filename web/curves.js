@@ -57,10 +57,12 @@ function smooth(values) {
   });
 }
 
-// Thousands of points on a few hundred pixels say no more than some of them.
-function thinned(columns, most = 4000) {
-  const stride = Math.ceil(columns[0].length / most);
-  return stride <= 1 ? columns.map((c) => Array.from(c)) : columns.map((c) => Array.from(c).filter((_, i) => i % stride === 0));
+// Thousands of points on a few hundred pixels say no more than some of them. `picks` say what stands
+// for a group of values of each column; without one, the first of them.
+function thinned(columns, picks = [], most = 4000) {
+  const stride = Math.max(1, Math.ceil(columns[0].length / most));
+  return columns.map((column, c) => Array.from({ length: Math.ceil(column.length / stride) }, (_, i) =>
+    picks[c] ? picks[c](...column.slice(i * stride, (i + 1) * stride)) : column[i * stride]));
 }
 
 function warmUpText({ course, steps, seconds: time }) {
@@ -80,13 +82,17 @@ export function throughput(data) {
     chart({ x, xName: "step", series: lines, shade: warm?.steps > 0 ? [x[0], x[0] + warm.steps] : null }));
 }
 
+// A point of a long run tells of several steps: their mean, and the extremes beside it.
 export function loss(data) {
-  const [x, values] = thinned([data.column("step.number"), data.column("step.loss")]);
+  const columns = ["number", "loss", "loss_min", "loss_max"].map((name) => data.column(`step.${name}`));
+  const [x, values, least, largest] = thinned(columns, [null, null, Math.min, Math.max]);
   if (x.length < 2) return null;
-  const middle = smooth(values), positive = values.every((v) => v > 0);
-  const wide = positive && Math.max(...values) > 20 * Math.min(...values);
+  const middle = smooth(values), positive = least.every((v) => v > 0);
+  const wide = positive && Math.max(...largest) > 20 * Math.min(...least);
   const lines = [{ label: "loss", values, alpha: middle ? 0.35 : 1, width: 1.2 }];
   if (middle) lines.push({ label: "median", values: middle, width: 2 });
+  if (largest.some((v, i) => v > least[i]))
+    lines.push({ label: "largest", values: largest, alpha: 0.35, width: 1 }, { label: "least", values: least, alpha: 0.35, width: 1 });
   return section("loss", "Training loss", wide ? "logarithmic" : "", chart({ x, xName: "step", series: lines, log: wide }));
 }
 

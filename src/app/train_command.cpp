@@ -4,9 +4,12 @@
 #include <csignal>
 #include <iostream>
 #include <set>
+#include <utility>
 
 #include "app/command.h"
+#include "app/cpu_use.h"
 #include "app/granularity.h"
+#include "app/openmp_environment.h"
 #include "app/placement.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
@@ -15,8 +18,10 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "data/skips.h"
+#include "platform/machine.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
+#include "train/memory_check.h"
 #include "train/refine.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -205,7 +210,9 @@ class Console : public TrainObserver {
     folder_.on_step(record);
     tracing_.on_step(record);
     if (refinement_) refinement_->on_step(record);
-    steps_.push_back(record);
+    keep_first(steps_, record);
+    curve_.add(as_stretch(record));
+    last_ = record;
     reported_ = false;
     const double now = static_cast<double>(record.samples) / record.duration.count();
     rate_ = rate_ == 0 ? now : 0.95 * rate_ + 0.05 * now;
@@ -217,7 +224,7 @@ class Console : public TrainObserver {
     tracing_.on_epoch(record);
     epochs_.push_back(record);
     reported_ = true;
-    if (!steps_.empty()) progress_.finish_epoch(state(steps_.back()));
+    if (last_.step > 0) progress_.finish_epoch(state(last_));
     char text[200];
     int length = std::snprintf(text, sizeof text, "epoch %lld: train loss %.4f, accuracy %.2f%%",
                                static_cast<long long>(record.epoch), record.train_loss,
@@ -242,6 +249,7 @@ class Console : public TrainObserver {
   // All steps are done and the last epoch is reported.
   bool finished() const { return finished_; }
   const std::vector<StepRecord>& steps() const { return steps_; }
+  const trace::StepCurve& curve() const { return curve_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
  private:
@@ -270,7 +278,9 @@ class Console : public TrainObserver {
   Progress progress_;
   double rate_ = 0;
   bool reported_ = false, finished_ = false;
-  std::vector<StepRecord> steps_;
+  std::vector<StepRecord> steps_;  // the first ones
+  trace::StepCurve curve_;
+  StepRecord last_;
   std::vector<EpochRecord> epochs_;
 };
 
@@ -287,8 +297,12 @@ double loader_share(const std::vector<EpochRecord>& epochs) {
 Json result_of(const TrainJob& job, const Executor& executor, const Console& console,
                const LoadMeter& meter, const fs::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
-  for (const StepRecord& step : console.steps())
-    steps.push_back({{"step", step.step}, {"loss", step.loss}});
+  for (const trace::StepStretch& point : console.curve().points()) {
+    steps.push_back({{"step", point.step}, {"loss", point.loss}});
+    if (point.steps > 1)
+      steps.back().update(
+          {{"steps", point.steps}, {"loss_min", point.loss_min}, {"loss_max", point.loss_max}});
+  }
   for (const EpochRecord& epoch : console.epochs())
     epochs.push_back({{"epoch", epoch.epoch},
                       {"train_loss", epoch.train_loss},
@@ -319,7 +333,12 @@ std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
   return last_step_of(flags.epochs, flags.steps, steps_per_epoch(job.recipe, *job.data));
 }
 
-TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
+void tell_cpus(int threads, const std::string& asked) {
+  std::cerr << cpu_line(threads, cpu_limits(), asked, removed_openmp_variables()) << "\n";
+}
+
+// `tells`: on standard error, how many CPUs may be used and how many of them the plan uses.
+TrainJob new_job(const TrainFlags& flags, TrainGoal& goal, bool tells = true) {
   JobOptions options = flags.job;
   options.shuffle = flags.shuffle == "on";
   apply(flags.recipe, options);
@@ -329,6 +348,10 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
   const int workers = options.workers.value_or(default_workers());
+  bool told = !tells;
+  const auto tell = [&] {
+    if (!std::exchange(told, true)) tell_cpus(workers, worker_source(flags.job.workers));
+  };
   const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
   if (shared_out && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
@@ -345,13 +368,21 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal) {
   options.plan.perf_model = perf_model_named(flags.perf_model);
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     const auto steps = [&flags](const TrainJob& job) { return last_step_asked(flags, job); };
-    options.costs = flags.explain ? cost_source() : cost_source(steps);
+    // What is wrong with the flags has been found by then, and measuring may take a while.
+    options.costs = [&, source = flags.explain ? cost_source() : cost_source(steps)](
+                        TrainJob& made, const PlanOptions& plan) {
+      tell();
+      return source(made, plan);
+    };
     options.rehearsal = flags.explain ? rehearsal() : rehearsal(steps);
   }
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
+  tell();
+  if (const int used = threads_of(job.plan); tells && used < std::min(workers, available_cpus()))
+    std::cerr << "the plan that was chosen uses " << used << " of them\n";
   if (shared_out)
     share_out(job, *flags.shares, workers, flags.placement.slow,
               share_trials(job, flags.granularity, last_step_asked(flags, job)));
@@ -373,7 +404,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
       TrainFlags asked = flags;
       asked.placement = {};
       asked.granularity = "fixed";
-      const std::string differences = recipe_differences(new_job(asked, goal).recipe, file.recipe);
+      const std::string differences =
+          recipe_differences(new_job(asked, goal, /*tells=*/false).recipe, file.recipe);
       if (!differences.empty())
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
@@ -481,15 +513,18 @@ int run_train(std::span<const char* const> arguments) {
   CheckpointPolicy policy;
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
+  const bool planned = flags.resume || flags.placement.from_file();
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
                        : flags.placement.from_file() ? planned_job(app, flags, goal)
                                                      : new_job(flags, goal);
+  if (planned) tell_cpus(threads_of(job.plan), "the plan");
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");
     return 0;
   }
   policy = checkpoint_policy(flags, policy);
+  require_memory(job, job.plan);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   std::optional<NewRunFolder> fresh;
   std::optional<RunLock> lock;

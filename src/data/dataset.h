@@ -99,6 +99,11 @@ inline std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Spli
   return open_dataset(spec, DatasetOptions{.split = split, .seed = seed});
 }
 
+// How many bytes opening `spec` reads into memory, as far as is known before: the sizes of npy and
+// idx files. Sets of a known size, which is small, and those that stay in their files count
+// nothing.
+std::int64_t bytes_read_into_memory(const std::string& spec, Split split);
+
 // The specs that are plain names, for help texts and suggestions.
 const std::vector<std::string>& dataset_names();
 

@@ -58,15 +58,22 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   }
 }
 
-// "IMAGES,LABELS" or "IMAGES,LABELS,TEST_IMAGES,TEST_LABELS", and "@nhwc" or "@nchw" behind if the
-// shape alone would mislead.
-std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::string& kind,
-                                          ReadArray read, Split split) {
-  std::string_view list = std::string_view(spec).substr(4);
+struct ArrayFiles {
+  std::string images, labels;
   std::optional<Layout> layout;
+  bool splits_coincide = false;
+};
+
+// Behind "npy:" or "idx:": "IMAGES,LABELS" or "IMAGES,LABELS,TEST_IMAGES,TEST_LABELS", and "@nhwc"
+// or
+// "@nchw" behind if the shape alone would mislead.
+ArrayFiles array_files(const std::string& spec, Split split) {
+  const std::string kind = spec.substr(0, 3);
+  std::string_view list = std::string_view(spec).substr(4);
+  ArrayFiles found;
   for (const Layout each : {Layout::nchw, Layout::nhwc})
     if (const std::string suffix = "@" + std::string(layout_name(each)); list.ends_with(suffix)) {
-      layout = each;
+      found.layout = each;
       list.remove_suffix(suffix.size());
     }
   const std::vector<std::string> files = split_at_commas(list);
@@ -76,10 +83,18 @@ std::shared_ptr<const Dataset> open_files(const std::string& spec, const std::st
     throw InputError("data set '" + spec + "': write " + kind + ":IMAGES,LABELS or " + kind +
                      ":IMAGES,LABELS,TEST_IMAGES,TEST_LABELS");
   const std::size_t first = split == Split::test && files.size() == 4 ? 2 : 0;
+  found.images = files[first];
+  found.labels = files[first + 1];
+  found.splits_coincide = files.size() == 2;
+  return found;
+}
+
+std::shared_ptr<const Dataset> open_files(const std::string& spec, ReadArray read, Split split) {
+  const ArrayFiles files = array_files(spec, split);
   DatasetInfo info;
   info.spec = spec;
-  info.splits_coincide = files.size() == 2;
-  return open_arrays(std::move(info), read, files[first], files[first + 1], layout);
+  info.splits_coincide = files.splits_coincide;
+  return open_arrays(std::move(info), read, files.images, files.labels, files.layout);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -132,8 +147,8 @@ std::shared_ptr<const Dataset> open_plain(const std::string& spec, Split split,
     return synthetic_dataset(spec, {{3, 224, 224}, 1000, 1'281'167, 50'000}, split, seed);
   if (spec.starts_with("synth:"))
     return synthetic_dataset(spec, parse_synthetic(spec.substr(6)), split, seed);
-  if (spec.starts_with("idx:")) return open_files(spec, "idx", read_idx, split);
-  if (spec.starts_with("npy:")) return open_files(spec, "npy", read_npy, split);
+  if (spec.starts_with("idx:")) return open_files(spec, read_idx, split);
+  if (spec.starts_with("npy:")) return open_files(spec, read_npy, split);
   if (spec.starts_with("cifar10:"))
     return cifar_dataset(spec, cifar10_form(), spec.substr(8), split);
   if (spec.starts_with("cifar100:"))
@@ -155,6 +170,18 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& spec,
     return augmented(shards_dataset(spec, spec.substr(7), options), options.augmentation,
                      options.input);
   return augmented(open_plain(spec, options.split, options.seed), options.augmentation);
+}
+
+std::int64_t bytes_read_into_memory(const std::string& spec, Split split) {
+  if (!spec.starts_with("npy:") && !spec.starts_with("idx:")) return 0;
+  const ArrayFiles files = array_files(spec, split);
+  std::int64_t bytes = 0;
+  for (const std::string& file : {files.images, files.labels}) {
+    std::error_code missing;  // opening it will say so
+    const std::uintmax_t size = std::filesystem::file_size(file, missing);
+    if (!missing) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
 }
 
 std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, std::int64_t epoch,

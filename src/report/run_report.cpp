@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -22,36 +23,54 @@ double batch_of(const Json& run) {
   return run.contains("recipe") ? run["recipe"].value("batch", 1.0) : 1.0;
 }
 
-WarmUp warm_up_of(const RunCurves& curves, double batch) {
-  std::vector<double> durations;
-  for (const double rate : curves.images_per_s) durations.push_back(batch / std::max(rate, 1e-9));
-  return find_warm_up(durations);
+// A number of every point, as a column of the page.
+template <class Number>
+std::vector<Number> column(const std::vector<trace::StepStretch>& points, auto member) {
+  std::vector<Number> numbers;
+  for (const trace::StepStretch& point : points)
+    numbers.push_back(static_cast<Number>(std::invoke(member, point)));
+  return numbers;
 }
 
 void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
-  page.add("step.number", curves.steps);
-  page.add("step.loss", curves.losses);
-  page.add("step.rate", std::vector<float>(curves.images_per_s.begin(), curves.images_per_s.end()));
+  const std::vector<trace::StepStretch>& points = curves.steps.points();
+  const std::vector<double> rates = column<double>(points, &trace::StepStretch::images_per_s);
+  page.add("step.number", column<std::uint32_t>(points, &trace::StepStretch::step));
+  page.add("step.loss", column<float>(points, &trace::StepStretch::loss));
+  page.add("step.loss_min", column<float>(points, &trace::StepStretch::loss_min));
+  page.add("step.loss_max", column<float>(points, &trace::StepStretch::loss_max));
+  page.add("step.rate", std::vector<float>(rates.begin(), rates.end()));
   page.json()["epochs"] = curves.epochs;
-  if (curves.images_per_s.empty()) return;
-  const WarmUp warm_up = warm_up_of(curves, batch_of(run));
+  if (points.empty()) return;
+  std::vector<double> durations;  // of a typical step of each point
+  for (const double rate : rates) durations.push_back(batch_of(run) / std::max(rate, 1e-9));
+  const WarmUp warm_up = find_warm_up(durations);
+  // A point of a long run tells of several steps.
+  const auto steps_before = [&](std::size_t point) {
+    std::int64_t steps = 0;
+    for (std::size_t i = 0; i < point; ++i) steps += points[i].steps;
+    return steps;
+  };
+  double seconds = 0;
+  for (std::size_t i = 0; i < warm_up.steps; ++i)
+    seconds += static_cast<double>(points[i].steps) * durations[i];
   page.json()["warm_up"] = {{"course", course_name(warm_up.course)},
-                            {"steps", warm_up.steps},
-                            {"seconds", warm_up.seconds},
-                            {"steady_until", warm_up.steady_until}};
-  const std::vector<double> steady(
-      curves.images_per_s.begin() + static_cast<std::ptrdiff_t>(warm_up.steps),
-      curves.images_per_s.end());
+                            {"steps", steps_before(warm_up.steps)},
+                            {"seconds", seconds},
+                            {"steady_until", steps_before(warm_up.steady_until)}};
+  const std::vector<double> steady(rates.begin() + static_cast<std::ptrdiff_t>(warm_up.steps),
+                                   rates.end());
   Json& tiles = page.json()["tiles"];
-  tiles.push_back(tile("throughput", number_text(median_of(steady)), "images/s",
-                       "median after " + std::to_string(warm_up.steps) + " warm-up steps"));
+  tiles.push_back(
+      tile("throughput", number_text(median_of(steady)), "images/s",
+           "median after " + std::to_string(steps_before(warm_up.steps)) + " warm-up steps"));
   if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
     tiles.push_back(
         tile("test accuracy",
              formatted("%.2f", 100 * curves.epochs.back()["test_accuracy"].get<double>()), "%",
              "after epoch " + curves.epochs.back()["epoch"].dump()));
-  tiles.push_back(tile("loss", formatted("%.4g", static_cast<double>(curves.losses.back())), "",
-                       "of step " + count_text(curves.steps.back())));
+  tiles.push_back(tile("loss", formatted("%.4g", points.back().loss), "",
+                       "of step " + count_text(points.back().step)));
 }
 
 // --- facts ---
@@ -113,14 +132,10 @@ RunCurves read_curves(const fs::path& folder) {
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) continue;
-    if (json.contains("epoch")) {
+    if (json.contains("epoch"))
       curves.epochs.push_back(json);
-    } else if (json.contains("step") && json.contains("loss") && json.contains("images_per_s")) {
-      if (!json["loss"].is_number() || !json["images_per_s"].is_number()) continue;
-      curves.steps.push_back(json["step"].get<std::uint32_t>());
-      curves.losses.push_back(json["loss"].get<float>());
-      curves.images_per_s.push_back(json["images_per_s"].get<double>());
-    }
+    else if (const auto stretch = trace::stretch_of(json))
+      curves.steps.add(*stretch);
   }
   return curves;
 }

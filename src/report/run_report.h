@@ -6,6 +6,7 @@
 
 #include "report/page.h"
 #include "report/trace_page.h"
+#include "trace/step_curve.h"
 
 namespace regatta {
 
@@ -13,9 +14,7 @@ inline constexpr const char* report_name = "report.html";
 
 // metrics.jsonl, read again.
 struct RunCurves {
-  std::vector<std::uint32_t> steps;
-  std::vector<float> losses;
-  std::vector<double> images_per_s;
+  trace::StepCurve steps;
   Json epochs = Json::array();
 };
 // Lines that are cut or strange are passed over: the run may still be going on.

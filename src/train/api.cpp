@@ -5,6 +5,7 @@
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/loop.h"
+#include "train/memory_check.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -133,7 +134,7 @@ class Reporter : public TrainObserver {
 
   void on_step(const StepRecord& record) override {
     if (folder_) folder_->on_step(record);
-    steps_.push_back(record);
+    keep_first(steps_, record);
   }
   void on_epoch(const EpochRecord& record) override {
     if (folder_) folder_->on_epoch(record);
@@ -164,6 +165,7 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   TrainGoal goal;
   goal.last_step =
       last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
+  require_memory(job, job.plan);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
 

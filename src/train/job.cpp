@@ -18,6 +18,7 @@
 #include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
+#include "train/memory_check.h"
 
 namespace regatta {
 namespace {
@@ -153,6 +154,15 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe
   return open_for(recipe, options.test.value_or(options.data), Split::test, options.strict);
 }
 
+// Of the candidates, those that fit into memory, if there are any.
+void leave_out_too_large(TrainJob& job) {
+  std::vector<Candidate>& candidates = job.choice->candidates;
+  const std::vector<MemoryLimit> limits = memory_limits();
+  const auto rest = std::ranges::stable_partition(
+      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
+  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
+}
+
 }  // namespace
 
 Duration Duration::parse(const std::string& flag, const std::string& text) {
@@ -185,6 +195,7 @@ std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string&
   DatasetOptions options{
       .split = split, .seed = recipe.seed, .input = recipe.input, .strict = strict};
   if (split == Split::train) options.augmentation = parse_augmentation(recipe.augment);
+  require_memory_of_data(spec, split);
   auto data = open_dataset(spec, options);
   require_fit(data->info(), recipe.input, recipe.classes);
   if (data->info().dtype != recipe.sample_dtype)
@@ -222,6 +233,7 @@ TrainJob make_job(const JobOptions& options) {
                               .augmentation = augmentation,
                               .strict = options.strict};
   if (own) data_options.input = own->node(own->input()).shape;
+  require_memory_of_data(options.data, Split::train);
   job.data = open_dataset(options.data, data_options);
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
@@ -266,10 +278,13 @@ TrainJob make_job(const JobOptions& options) {
   const bool has_choice =
       std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
   if (options.costs && has_choice) {
+    // Measuring and trying plans takes as much memory as training.
+    require_memory(job, make_plan(job.graph, recipe, plan));
     const CostsFor costs = options.costs(job, plan);
     if (plan.devices.size() > 1 && !plan.shares)
       plan.shares = choose_shares(job.graph, recipe, plan, costs, available_cpus());
     job.choice = choose(job.graph, recipe, plan, costs, available_cpus());
+    leave_out_too_large(job);
     job.plan = job.choice->best().plan;
     if (options.rehearsal) options.rehearsal(job);
     job.plan = job.choice->best().plan;

@@ -77,6 +77,9 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
                     std::int64_t batch, bool keep_logits = false,
                     const std::function<bool()>& stop = {});
 
+// Adds a step to those that a run's typical speed is told from: the first 10,000, so that memory
+// does not grow with the number of steps.
+void keep_first(std::vector<StepRecord>& steps, const StepRecord& step);
 // Images per second of a typical step after warm-up: the median, with the first steps left out.
 double typical_throughput(const std::vector<StepRecord>& steps);
 // Of steps that took so long: the median over ten stretches of the mean in each. Steps in flight

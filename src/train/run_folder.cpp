@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -71,7 +72,30 @@ std::string plan_text(const Plan& plan, const Graph& graph) {
   return text + "\n```\n" + to_json(plan, graph).dump(2) + "\n```\n";
 }
 
+void extend(std::optional<trace::StepStretch>& stretch, const trace::StepStretch& next) {
+  if (stretch)
+    stretch->add(next);
+  else
+    stretch = next;
+}
+
 }  // namespace
+
+trace::StepStretch as_stretch(const StepRecord& record) {
+  return {.step = record.step,
+          .steps = 1,
+          .loss = record.loss,
+          .loss_min = record.loss,
+          .loss_max = record.loss,
+          .learning_rate = record.learning_rate,
+          .images_per_s = static_cast<double>(record.samples) / record.duration.count(),
+          .loader_share = record.loader_share};
+}
+
+Seconds event_interval(Seconds since_start) {
+  // Small networks make thousands of steps a second; a curve needs no more than some.
+  return std::max(Seconds(0.2), since_start / 10000);
+}
 
 NewRunFolder::NewRunFolder(fs::path folder) : folder_(std::move(folder)) {
   if (folder_.empty()) throw InputError("--out '': give the run folder a name");
@@ -147,27 +171,39 @@ RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState
 }
 
 void RunFolder::on_step(const StepRecord& record) {
-  const double rate = static_cast<double>(record.samples) / record.duration.count();
-  metrics_.add(Json{{"step", record.step},
-                    {"loss", record.loss},
-                    {"lr", record.learning_rate},
-                    {"images_per_s", rate},
-                    {"loader_share", record.loader_share}}
-                   .dump());
-  // Small networks make thousands of steps a second; a curve needs no more than some.
-  if (const auto now = Clock::now(); now - last_event_ > std::chrono::milliseconds(200)) {
-    event([&](EventFile& events) {
-      events.scalar("train/loss", record.step, static_cast<float>(record.loss));
-      events.scalar("train/learning_rate", record.step, static_cast<float>(record.learning_rate));
-      events.scalar("train/images_per_s", record.step, static_cast<float>(rate));
-    });
+  const trace::StepStretch step = as_stretch(record);
+  extend(line_, step);
+  if (record.step % trace::steps_a_line(record.step) == 0) end_line();
+  extend(point_, step);
+  if (const auto now = Clock::now(); now - last_event_ > event_interval(now - started_)) {
+    write_point(*std::exchange(point_, std::nullopt));
     last_event_ = now;
   }
   last_step_ = record.step;
   score_.reset();
 }
 
+void RunFolder::end_line() {
+  if (line_) metrics_.add(to_json(*std::exchange(line_, std::nullopt)).dump());
+}
+
+void RunFolder::write_point(const trace::StepStretch& point) {
+  event([&](EventFile& events) {
+    const auto scalar = [&](const char* name, double value) {
+      events.scalar(std::string("train/") + name, point.step, static_cast<float>(value));
+    };
+    scalar("loss", point.loss);
+    if (point.steps > 1) {
+      scalar("loss_min", point.loss_min);
+      scalar("loss_max", point.loss_max);
+    }
+    scalar("learning_rate", point.learning_rate);
+    scalar("images_per_s", point.images_per_s);
+  });
+}
+
 void RunFolder::on_epoch(const EpochRecord& record) {
+  end_line();
   Json json{{"epoch", record.epoch},
             {"train_loss", record.train_loss},
             {"train_accuracy", record.train_accuracy},
@@ -186,6 +222,9 @@ void RunFolder::on_epoch(const EpochRecord& record) {
 }
 
 void RunFolder::on_rest(const TrainState& state) {
+  // No line tells of steps on both sides of a checkpoint: a run that goes on from it drops whole
+  // lines.
+  end_line();
   // The metrics go first, so that they never lack a step that a checkpoint holds. If they cannot,
   // the checkpoint is the more precious, and where there is room for it there may be for them.
   std::optional<InputError> failure;

@@ -79,12 +79,35 @@ TEST(Report, OfARunWithoutATraceHasItsCurves) {
   const TemporaryFolder folder;
   write_made_up_run(folder.path() / "run", 0, 2);
   const RunCurves curves = read_curves(folder.path() / "run");
-  EXPECT_EQ(curves.steps.size(), 400u);
+  EXPECT_EQ(curves.steps.points().size(), 400u);
   EXPECT_EQ(curves.epochs.size(), 4u);
   const PageData page =
       run_page("run", read_json(folder.path() / "run/run.json"), curves, nullptr, nullptr);
   EXPECT_NEAR(page.json().at("warm_up").at("steps").get<double>(), 30, 1);
   EXPECT_FALSE(page.json().contains("trace"));
+}
+
+TEST(Report, OfALongRunHasFewPointsThatTellOfAllSteps) {
+  const TemporaryFolder folder;
+  std::string metrics;
+  for (std::int64_t step = 4; step <= 400'000; step += 4)
+    metrics += trace::to_json({.step = step,
+                               .steps = 4,
+                               .loss = 1,
+                               .loss_min = 0.5,
+                               .loss_max = step == 200'000 ? 99.0 : 2.0,
+                               .images_per_s = 100})
+                   .dump() +
+               "\n";
+  folder.file("metrics.jsonl", metrics);
+  folder.file("run.json", "{}");
+  const RunCurves curves = read_curves(folder.path());
+  EXPECT_LE(curves.steps.points().size(), 10'000u);
+  EXPECT_EQ(curves.steps.points().back().step, 400'000);
+  EXPECT_EQ(std::ranges::max(curves.steps.points(), {}, &trace::StepStretch::loss_max).loss_max,
+            99);
+  write_report(folder.path(), folder.path() / "report.html");
+  EXPECT_LT(std::filesystem::file_size(folder.path() / "report.html"), 2'000'000u);
 }
 
 TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {

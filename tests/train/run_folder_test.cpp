@@ -130,6 +130,60 @@ TEST_F(Metrics, OfStepsThatComeAgainAreDropped) {
     EXPECT_NE(line.value("loss", 0.0), 9.0);
 }
 
+StepRecord made_up_step(std::int64_t step, double loss = 1) {
+  return {.step = step, .loss = loss, .samples = 4, .correct = 1, .duration = Seconds(0.001)};
+}
+
+TEST_F(Metrics, OfMillionsOfStepsStaySmallAndKeepTheSpikesOfTheLoss) {
+  constexpr std::int64_t all = 3'000'000, spike = 2'345'678;
+  {
+    RunFolder run(folder.path(), executor, {});
+    for (std::int64_t step = 1; step <= all; ++step)
+      run.on_step(made_up_step(step, step == spike ? 99 : 1));
+    run.on_rest({.step = all});
+  }
+  EXPECT_LT(fs::file_size(folder.path() / "metrics.jsonl"), 20'000'000u);
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().filename().string().starts_with("events.")) {
+      EXPECT_LT(entry.file_size(), 1'000'000u);
+    }
+  std::int64_t told = 0;
+  double largest = 0;
+  for (const Json& line : lines_of(folder.path() / "metrics.jsonl")) {
+    const trace::StepStretch stretch = trace::stretch_of(line).value();
+    told += stretch.steps;
+    ASSERT_EQ(stretch.step, told);  // no step is missing or told of twice
+    largest = std::max(largest, stretch.loss_max);
+  }
+  EXPECT_EQ(told, all);
+  EXPECT_EQ(largest, 99);
+}
+
+TEST_F(Metrics, NoLineTellsOfStepsBeforeAndAfterACheckpoint) {
+  constexpr std::int64_t saved = 50'003;  // lines are of four steps there
+  {
+    RunFolder run(folder.path(), executor, {});
+    for (std::int64_t step = 1; step <= saved; ++step) run.on_step(made_up_step(step));
+    run.on_rest({.step = saved});
+    for (std::int64_t step = saved + 1; step <= saved + 50; ++step)
+      run.on_step(made_up_step(step, 9));
+  }
+  const RunFolder again(folder.path(), executor, {.step = saved});
+  std::int64_t told = 0;
+  for (const Json& line : lines_of(folder.path() / "metrics.jsonl")) {
+    told += line.value("steps", 1);
+    EXPECT_EQ(line["loss"], 1);
+  }
+  EXPECT_EQ(told, saved);
+}
+
+TEST(EventInterval, GrowsWithTheRunSoThatCurvesStaySmall) {
+  int points = 0;
+  for (Seconds time{0}; time < std::chrono::hours(24); time += event_interval(time)) ++points;
+  EXPECT_LT(points, 50'000);
+  EXPECT_EQ(event_interval(Seconds(60)), Seconds(0.2));
+}
+
 TEST_F(Metrics, AreWrittenLateRatherThanLostWhenTheDiskIsFull) {
   LineFile lines(folder.path() / "lines");
   lines.add("first");

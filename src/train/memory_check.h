@@ -1,0 +1,31 @@
+// Whether a run fits into memory, asked before anything large is made: a process that takes more
+// than its limits allow is killed without a word.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "platform/limits.h"
+#include "train/job.h"
+
+namespace regatta {
+
+// Bytes of the node's memory that the buffers of a plan will take in this run.
+std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
+// The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
+std::size_t memory_needed(const TrainJob& job, const Plan& plan);
+
+// Whether the plan takes no more than each of `limits` leaves.
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits);
+
+// Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
+// is needed, and the largest --batch that fits.
+void require_memory(const TrainJob& job, const Plan& plan,
+                    const std::vector<MemoryLimit>& limits = memory_limits());
+
+// The same of samples that opening `spec` reads into memory. They are counted as far as their files
+// tell before they are read.
+void require_memory_of_data(const std::string& spec, Split split,
+                            const std::vector<MemoryLimit>& limits = memory_limits());
+
+}  // namespace regatta

@@ -1,0 +1,86 @@
+#include "train/memory_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/npy.h"
+#include "support/error_text.h"
+#include "support/temporary_folder.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TrainJob job_of(std::int64_t batch, std::int64_t accumulate = 1) {
+  JobOptions options;
+  options.model = "lenet5";
+  options.data = "synth:1x28x28/10@256";
+  options.batch = batch;
+  options.accumulate = accumulate;
+  options.workers = 2;
+  return make_job(options);
+}
+
+std::vector<MemoryLimit> leaves(std::size_t bytes) {
+  return {{"the machine", 1 << 30, 1 << 30},
+          {"ulimit -v", 700'000'000, static_cast<std::int64_t>(bytes)}};
+}
+
+TEST(MemoryCheck, KnowsTheBuffersOfARunBeforehand) {
+  for (const std::int64_t accumulate : {1, 3}) {
+    const TrainJob job = job_of(32, accumulate);
+    Executor executor(job.graph, job.plan, job.exec_options(true));
+    initialise_weights(executor, 1);
+    TrainGoal goal;
+    goal.last_step = 3;
+    TrainObserver nobody;
+    train(executor, job.recipe, job.data, job.test, goal, nobody);
+    EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes()) << accumulate;
+  }
+}
+
+TEST(MemoryCheck, ARunThatFitsPasses) {
+  const TrainJob job = job_of(64);
+  require_memory(job, job.plan, leaves(2 * memory_needed(job, job.plan)));
+  require_memory(job, job.plan, {});
+}
+
+TEST(MemoryCheck, ARunThatDoesNotFitNamesTheLimitAndABatchThatDoes) {
+  const TrainJob large = job_of(128);
+  const auto tight = leaves(memory_needed(job_of(48), job_of(48).plan));
+  const std::string said = error_text([&] { require_memory(large, large.plan, tight); });
+  EXPECT_THAT(said, AllOf(HasSubstr("--batch 128 needs "), HasSubstr("but ulimit -v with 700 MB"),
+                          HasSubstr(" left; --batch ")));
+  const std::size_t at = said.rfind("--batch ") + 8;
+  const std::int64_t advised = std::stoll(said.substr(at));
+  EXPECT_GE(advised, 32);
+  EXPECT_LE(advised, 64);
+  const TrainJob smaller = job_of(advised);
+  require_memory(smaller, smaller.plan, tight);
+}
+
+TEST(MemoryCheck, WhereNothingFitsItSaysSo) {
+  const TrainJob job = job_of(8);
+  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, leaves(1000)); }),
+              HasSubstr("not even --batch 1 fits"));
+}
+
+TEST(MemoryCheck, DataThatIsReadIntoMemoryCounts) {
+  const TemporaryFolder folder;
+  const auto images = folder.path() / "x.npy", labels = folder.path() / "y.npy";
+  write_npy(images, {Dtype::u8, {500, 28, 28}, std::string(500 * 28 * 28, '\1')});
+  write_npy(labels, {Dtype::u8, {500}, std::string(500, '\1')});
+  const std::string spec = "npy:" + images.string() + "," + labels.string();
+  EXPECT_THAT(
+      error_text([&] { require_memory_of_data(spec, Split::train, leaves(300'000)); }),
+      AllOf(HasSubstr("x.npy"), HasSubstr("but ulimit -v"), HasSubstr("regatta data prepare")));
+  require_memory_of_data(spec, Split::train, leaves(400'000));
+  require_memory_of_data("mnist", Split::train, leaves(0));
+}
+
+}  // namespace
+}  // namespace regatta
