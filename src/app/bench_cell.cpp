@@ -76,8 +76,10 @@ std::string bench_data(const CellOptions& options) {
   const std::int64_t images =
       options.steps ? std::min(*options.steps, most_images / options.batch + 1) * options.batch
                     : std::max(most_images, fewest_steps * options.batch);
-  return "synth:" + input_of(options) + "/" + std::to_string(build_model(options.model).classes()) +
-         "@" + std::to_string(images);
+  const std::int64_t classes =
+      options.classes ? *options.classes : build_model(options.model).classes();
+  return "synth:" + input_of(options) + "/" + std::to_string(classes) + "@" +
+         std::to_string(images);
 }
 
 ScalingSample run_cell(const CellOptions& options) {

@@ -13,6 +13,7 @@ struct CellOptions {
   std::optional<std::string> data, input, scheduler, segments, chunks, shares;
   std::string devices = "cpu", precision = "fp32", reduction = "slots", granularity = "auto";
   std::int64_t batch = 64;
+  std::optional<std::int64_t> classes;  // of the synthetic data; default: the model's own
   int workers = 1;
   std::optional<int> team;
   std::optional<std::int64_t> steps;  // exactly so many

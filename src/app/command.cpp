@@ -1,17 +1,16 @@
 #include "app/command.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
 #include <iostream>
-#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/standard_output.h"
 #include "base/version.h"
 
 namespace regatta::app {
@@ -33,36 +32,12 @@ constexpr std::array<Command, 14> all_commands{
      {"trace", "where the time of a recorded run went", run_trace},
      {"doctor", "what stands in the way of a faster run", run_doctor}}};
 
-// With --json - standard output is for the result alone: what people are told goes to standard
-// error until it is written.
-class ResultOutput {
- public:
-  void claim() {
-    flush();
-    saved_ = ::dup(STDOUT_FILENO);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  }
-  void release() {
-    if (saved_ < 0) return;
-    flush();
-    ::dup2(saved_, STDOUT_FILENO);
-    ::close(std::exchange(saved_, -1));
-  }
-
- private:
-  static void flush() {
-    std::cout.flush();
-    std::fflush(stdout);
-  }
-  int saved_ = -1;
-};
-ResultOutput result_output;
-
-bool result_goes_to_output(const CLI::App& app) {
-  const CLI::Option* json = app.get_option_no_throw("--json");
-  if (json && json->count() > 0 && json->as<std::string>() == "-") return true;
+// Whether some flag asks for a file on standard output, such as --json - or --out /dev/stdout.
+bool writes_to_standard_output(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (std::ranges::any_of(option->results(), &is_standard_output)) return true;
   return std::ranges::any_of(app.get_subcommands(),
-                             [](const CLI::App* each) { return result_goes_to_output(*each); });
+                             [](const CLI::App* each) { return writes_to_standard_output(*each); });
 }
 
 void print_overview() {
@@ -123,7 +98,7 @@ bool parse(CLI::App& app, std::span<const char* const> arguments) {
   const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
-    if (result_goes_to_output(app)) result_output.claim();
+    if (writes_to_standard_output(app)) reserve_standard_output();
     return true;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
@@ -184,10 +159,13 @@ void add_json_flag(CLI::App& app, std::optional<std::string>& file) {
 
 int run_program(std::span<const char* const> arguments) {
   struct Release {
-    ~Release() { result_output.release(); }
+    ~Release() { release_standard_output(); }
   } const afterwards;
+  occupy_closed_descriptors();
   try {
-    return dispatch(arguments);
+    const int code = dispatch(arguments);
+    if (code == 0) require_printed();
+    return code;
   } catch (const InputError& error) {
     std::cerr << "regatta: " << one_line(error.what()) << "\n";
     return 2;
@@ -201,10 +179,7 @@ int run_program(std::span<const char* const> arguments) {
 }
 
 void write_json_result(const std::optional<std::string>& file, const Json& result) {
-  if (!file) return;
-  if (*file != "-") return write_file(*file, result.dump(2) + "\n");
-  result_output.release();
-  std::cout << result.dump(2) << std::endl;
+  if (file) write_file(*file, result.dump(2) + "\n");
 }
 
 std::int64_t peak_memory_bytes() {

@@ -54,7 +54,7 @@ std::vector<std::int64_t> parse_sizes(const std::string& flag, const std::string
 void add_json_flag(CLI::App& app, std::optional<std::string>& file);
 
 // At the end of a run: its report.html, and for TensorBoard the idle share and joules of traced
-// steps. What goes wrong is said, and is no reason for the run to fail.
+// steps. Throws InputError if they cannot be written.
 void leave_report(const std::filesystem::path& folder);
 
 // Whole program: dispatch, errors to one line on stderr, exit code.

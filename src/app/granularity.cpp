@@ -1,6 +1,8 @@
 #include "app/granularity.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <iostream>
 
 #include "base/error.h"
@@ -129,7 +131,9 @@ std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJ
     recall(choice, job.graph, job.recipe, *job.profile);
     std::optional<double> run_seconds;
     if (steps) run_seconds = static_cast<double>(steps(job)) * choice.best().step_seconds;
-    const std::vector<Observation> seen = rehearse(job, longest_trials(run_seconds));
+    const Seconds longest = longest_trials(run_seconds);
+    TrialNote note(longest);
+    const std::vector<Observation> seen = rehearse(job, longest, [&] { note.on_turn(); });
     if (!seen.empty()) {
       keep(job, seen);
       recall(choice, job.graph, job.recipe, *job.profile);
@@ -141,6 +145,14 @@ std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJ
 Seconds longest_trials(std::optional<double> run_seconds) {
   if (!run_seconds) return longest_rehearsal;
   return std::min(longest_rehearsal, Seconds(of_the_run * *run_seconds));
+}
+
+void TrialNote::on_turn() {
+  const Seconds passed = std::chrono::steady_clock::now() - begin_;
+  char text[80];
+  std::snprintf(text, sizeof text, "trying plans out: %.0f s of at most %.0f s", passed.count(),
+                std::ceil(longest_.count()));
+  progress_.note(text);
 }
 
 void keep(TrainJob& job, const std::vector<Observation>& seen) {

@@ -1,10 +1,13 @@
 // Choosing granularity by costs, as commands do it, and what they report of it.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "base/json.h"
+#include "base/progress.h"
 #include "train/job.h"
 #include "train/loop.h"
 
@@ -26,6 +29,18 @@ std::function<void(TrainJob&)> rehearsal(std::function<std::int64_t(const TrainJ
 
 // How long plans may be tried out for a run of so many seconds; without a number, for any.
 Seconds longest_trials(std::optional<double> run_seconds = {});
+
+// Tells on standard error that plans are being tried out, so that nobody takes it for a hang.
+class TrialNote {
+ public:
+  explicit TrialNote(Seconds longest) : longest_(longest), progress_(std::cerr) {}
+  void on_turn();
+
+ private:
+  Seconds longest_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Progress progress_;
+};
 
 // Adds what was seen to the job's profile, and to the stored one if that can be had.
 void keep(TrainJob& job, const std::vector<Observation>& seen);

@@ -1,6 +1,5 @@
 // `models`: what there is to train, layer by layer if asked, and networks written to files.
 #include <cstdio>
-#include <iostream>
 
 #include "app/command.h"
 #include "base/error.h"
@@ -68,7 +67,7 @@ LoadedModel subject_of(const std::string& name, const ModelsFlags& flags) {
 Json row_of(const std::string& name, const Graph& unfused) {
   const Graph graph = fuse(unfused);
   const ModelSummary summary = summarise(graph);
-  return {{"model", name},
+  return {{"name", name},
           {"input", graph.node(graph.input()).shape.text()},
           {"classes", graph.classes()},
           {"parameters", summary.parameters},
@@ -98,7 +97,7 @@ void print_table(const Json& rows) {
   const auto number = [](const Json& row, const char* key) { return row[key].get<long long>(); };
   for (const Json& row : rows)
     std::printf("%-14s %-10s %8lld %12lld %16lld %18lld %8lld\n",
-                row["model"].get<std::string>().c_str(), row["input"].get<std::string>().c_str(),
+                row["name"].get<std::string>().c_str(), row["input"].get<std::string>().c_str(),
                 number(row, "classes"), number(row, "parameters"), number(row, "multiply_adds"),
                 number(row, "activation_bytes"), number(row, "meeting_points"));
 }
@@ -134,14 +133,10 @@ Weights weights_for(const ModelsFlags& flags, const LoadedModel& model) {
 void write_model(const ModelsFlags& flags, const LoadedModel& model) {
   const std::string& file = *flags.export_file;
   const bool onnx = file.ends_with(".onnx");
-  if (!onnx && file != "-" && !file.ends_with(".json"))
+  if (!onnx && !is_standard_output(file) && !file.ends_with(".json"))
     throw InputError("--export " + file + ": its name must end with .json or .onnx");
   if (!onnx && flags.weights)
     throw InputError("--weights goes with --export net.onnx: JSON holds the network alone");
-  if (file == "-") {
-    std::cout << network_text(model.graph);
-    return;
-  }
   write_file(file,
              onnx ? write_onnx(model.graph, weights_for(flags, model)) : network_text(model.graph));
   std::printf("%s: %zu layers\n", file.c_str(), model.graph.nodes().size() - 2);

@@ -99,6 +99,7 @@ JobOptions job_options(const PlanFlags& flags) {
     cell.model = options.model;
     cell.input = flags.input;
     cell.batch = options.batch;
+    cell.classes = options.classes;
     cell.steps = made_up_steps;
     options.data = bench_data(cell);
   }

@@ -18,7 +18,7 @@ void leave_report(const std::filesystem::path& folder) try {
     if (use.joules) events.scalar("trace/joules", use.step, static_cast<float>(*use.joules));
   }
 } catch (const InputError& error) {
-  std::cerr << "no report of this run: " << error.what() << "\n";
+  throw InputError("the run is complete, but not its report: " + std::string(error.what()));
 }
 
 int run_report(std::span<const char* const> arguments) {
@@ -26,10 +26,11 @@ int run_report(std::span<const char* const> arguments) {
   CLI::App app("Writes a run's report.html again: one page that needs nothing else.",
                "regatta report");
   std::string folder;
-  std::optional<std::string> out, window;
+  std::optional<std::string> out, window, json_file;
   app.add_option("run", folder, "the run's folder")->required()->type_name("RUN");
   app.add_option("--out", out, "the page (default: RUN/report.html)")->type_name("FILE");
   app.add_option("--window", window, "of the trace, only the steps A to B")->type_name("A:B");
+  add_json_flag(app, json_file);
   app.footer("Example:\n  regatta report runs/lenet5-mnist-20260131-235959");
   if (!parse(app, arguments)) return 0;
   const fs::path file = out ? fs::path(*out) : fs::path(folder) / report_name;
@@ -39,6 +40,7 @@ int run_report(std::span<const char* const> arguments) {
   } else {
     write_report(folder, file);
   }
+  write_json_result(json_file, {{"run", folder}, {"file", file.string()}});
   std::cout << file.string() << "\n";
   return 0;
 }

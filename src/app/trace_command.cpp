@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -182,29 +181,13 @@ Record cut(const Record& record, const Window& window) {
 fs::path export_to(const Format& format, const Record& record, const fs::path& store,
                    const std::optional<std::string>& out) {
   fs::path file = out ? fs::path(*out) : store.parent_path() / format.file;
-  const fs::path aside = file.string() + ".part";
-  {
-    std::ofstream stream(aside, std::ios::binary);
-    format.write(stream, record);
-    stream.flush();
-    if (!stream) {
-      std::error_code ignored;
-      fs::remove(aside, ignored);
-      throw InputError("cannot write '" + file.string() + "': is the folder there and the disk " +
-                       "not full?");
-    }
-  }
-  std::error_code code;
-  fs::rename(aside, file, code);
-  if (code) throw InputError("cannot write '" + file.string() + "': " + code.message());
+  write_file(file, [&](std::ostream& stream) { format.write(stream, record); });
   return file;
 }
 
 // The store that an import makes.
 fs::path import_into_store(const std::string& from, const std::optional<std::string>& out) {
   fs::path file = out ? fs::path(*out) : fs::path(from + ".sqlite");
-  if (fs::exists(file) && !fs::is_regular_file(file))
-    throw InputError("cannot write '" + file.string() + "': something else has that name");
   std::error_code code;
   if (fs::equivalent(file, from, code))
     throw InputError("--out '" + file.string() + "' is the trace itself: choose another name");

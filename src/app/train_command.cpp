@@ -59,7 +59,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "idx:IMAGES,LABELS, npy:X.npy,Y.npy or synth:CxHxW/CLASSES@COUNT")
       ->type_name("SPEC");
   app.add_option("--test", job.test,
-                 "data to test on after each epoch, or none (default: the data's own test split)")
+                 "data to test on after each epoch, or none (default: the data's own test split,\n"
+                 "but nothing if --steps are less than an epoch)")
       ->type_name("SPEC");
   app.add_option("--epochs", flags.epochs, "passes over the data (default 1)")
       ->type_name("N")
@@ -246,6 +247,9 @@ class Console : public TrainObserver {
   bool stop() override { return caught_signal != 0; }
   std::string way_back() override { return folder_.way_back(); }
 
+  // No more steps will come: what is printed next begins a line of its own.
+  void leave_line() { progress_.leave_line(); }
+
   // All steps are done and the last epoch is reported.
   bool finished() const { return finished_; }
   const std::vector<StepRecord>& steps() const { return steps_; }
@@ -257,9 +261,10 @@ class Console : public TrainObserver {
     ProgressState state;
     state.epoch = (record.step - 1) / per_epoch_ + 1;
     state.epochs = (goal_.last_step - 1) / per_epoch_ + 1;
-    const std::int64_t in_epoch = (record.step - 1) % per_epoch_ + 1;
-    state.done = std::min(in_epoch * batch_, images_);
-    state.total = images_;
+    const std::int64_t before = (state.epoch - 1) * per_epoch_;  // steps of earlier epochs
+    state.done = std::min((record.step - before) * batch_, images_);
+    // The last epoch may be cut short by --steps.
+    state.total = std::min(std::min(goal_.last_step - before, per_epoch_) * batch_, images_);
     state.images_per_second = rate_;
     state.loss = record.loss;
     if (rate_ > 0)
@@ -501,6 +506,14 @@ TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& 
   return state;
 }
 
+// Less than an epoch is trained to try something: then a whole test is only made for those who ask
+// for one, now or when the run began.
+bool tests(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal) {
+  if (!job.test) return false;
+  const bool asked = flags.job.test || job.test->info().spec != job.recipe.data;
+  return asked || goal.last_step >= steps_per_epoch(job.recipe, *job.data);
+}
+
 }  // namespace
 
 int run_train(std::span<const char* const> arguments) {
@@ -521,6 +534,10 @@ int run_train(std::span<const char* const> arguments) {
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");
+    const Json predicted = job.choice ? Json(job.choice->best().expected_seconds()) : Json();
+    write_json_result(flags.json_file, {{"recipe", job.recipe.to_json()},
+                                        {"plan", to_json(job.plan, job.graph)},
+                                        {"predicted_step_s", predicted}});
     return 0;
   }
   policy = checkpoint_policy(flags, policy);
@@ -562,25 +579,28 @@ int run_train(std::span<const char* const> arguments) {
   Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
   {
     const StopOnSignals watch;
-    train(executor, job.recipe, job.data, job.test, goal, console);
+    train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
+          console);
   }
+  console.leave_line();
   const std::string traced = tracing.finish();
   if (refinement && caught_signal == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";
   const Json result = result_of(job, executor, console, meter, folder);
   write_json_result(flags.json_file, result);
-  leave_report(folder);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf(
       "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",
       result["images_per_s"].get<double>(), 100 * result["loader_share"].get<double>(), tasks,
       tasks == 1 ? "" : "s", folder.string().c_str());
   if (!traced.empty()) std::printf("%s\n", traced.c_str());
-  if (caught_signal == 0 || console.finished()) return 0;
-  std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
-            << "\n";
-  return 128 + caught_signal;
+  const bool interrupted = caught_signal != 0 && !console.finished();
+  if (interrupted)
+    std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
+              << "\n";
+  leave_report(folder);
+  return interrupted ? 128 + caught_signal : 0;
 }
 
 }  // namespace regatta::app

@@ -131,7 +131,10 @@ void share_out(TrainJob& job, const std::string& shares, int workers,
   // What a chunk costs beside others is known less well than how long a few steps take.
   if (!job.profile) job.profile = profile_here();
   const double step_seconds = Forecast(job).play().step_seconds;
-  Balanced found = balance(job, step_seconds, trials.budget(step_seconds));
+  const Seconds budget = trials.budget(step_seconds);
+  TrialNote note(budget);
+  note.on_turn();
+  Balanced found = balance(job, step_seconds, budget);
   use(group, std::move(found.chunks));
   if (trials.keep && !found.seen.empty()) keep(job, found.seen);
 }

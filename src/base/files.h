@@ -1,16 +1,49 @@
-// Files are written aside and renamed, so a reader sees the old file or the new one, never half.
+// Files: written so that a reader sees the old file or the new one, never half; and read whole.
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace regatta {
 
-// Writes `path` through a temporary neighbour; throws InputError that names the path and the cause
-// (full disk, missing folder, no permission), leaving whatever was there before.
+// A regular file under a name of its own beside `path`, which takes the place of `path` when it is
+// whole. Symbolic links are followed: the file they lead to is replaced, and they stay. The new
+// file has the permissions of the old one.
+class Replacement {
+ public:
+  // Makes the file, empty. Throws InputError that names the path and the cause, also where `path`
+  // is something that cannot be replaced: a folder, a device, a FIFO, a socket.
+  explicit Replacement(const std::filesystem::path& path);
+  ~Replacement();  // without commit() nothing is left of it
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  const std::filesystem::path& aside() const { return aside_; }
+  int descriptor() const { return file_.get(); }
+  void commit();  // throws InputError
+
+ private:
+  std::string name_;  // as the user wrote it
+  std::filesystem::path target_, aside_;
+  Descriptor file_;
+};
+
+// Writes `path`: regular files as a Replacement; devices and FIFOs are opened and written as they
+// are; "-" and /dev/stdout are standard output, and names such as /dev/fd/3 a descriptor that this
+// process has open. Throws InputError that names the path and the cause (full disk, missing folder,
+// no permission), leaving a regular file that was there before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+// The same for what is too large to be held in memory.
+void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
+
+// True for "-", /dev/stdout and other names of descriptor 1.
+bool is_standard_output(const std::filesystem::path& path);
 
 // Makes names that were created, replaced or removed in `folder` survive a power cut.
 void sync_folder(const std::filesystem::path& folder);

@@ -8,8 +8,6 @@
 namespace regatta {
 namespace {
 
-constexpr std::size_t most_told = 20;  // a file of another kind would have thousands
-
 std::string range_text(double least, double most) {
   Json low = least, high = most;
   if (most >= 1e15) return "a number of " + low.dump() + " or more";
@@ -142,14 +140,17 @@ std::string why_not(const std::function<void()>& read) {
   }
 }
 
+std::string faults_text(const std::vector<std::string>& faults) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(faults.size(), most_faults_told); ++i)
+    text += (i ? "; " : "") + faults[i];
+  if (faults.size() > most_faults_told)
+    text += "; and " + std::to_string(faults.size() - most_faults_told) + " more";
+  return text;
+}
+
 void require_none(const std::string& who, const std::vector<std::string>& faults) {
-  if (faults.empty()) return;
-  std::string message = who + ": ";
-  for (std::size_t i = 0; i < std::min(faults.size(), most_told); ++i)
-    message += (i ? "; " : "") + faults[i];
-  if (faults.size() > most_told)
-    message += "; and " + std::to_string(faults.size() - most_told) + " more";
-  throw InputError(message);
+  if (!faults.empty()) throw InputError(who + ": " + faults_text(faults));
 }
 
 }  // namespace regatta

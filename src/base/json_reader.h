@@ -54,6 +54,10 @@ class ObjectReader {
 std::int64_t whole_at(const Json& json, const std::string& place, std::int64_t least,
                       std::int64_t most, std::vector<std::string>& faults);
 
+// All of them in one line; of very many, the first.
+inline constexpr std::size_t most_faults_told = 20;  // a file of another kind would have thousands
+std::string faults_text(const std::vector<std::string>& faults);
+
 // Throws InputError of all of them in one line, if there are any.
 void require_none(const std::string& who, const std::vector<std::string>& faults);
 

@@ -73,8 +73,11 @@ Progress::Progress(std::ostream& out)
 Progress::Progress(std::ostream& out, bool live, int columns)
     : out_(out), live_(live), columns_(columns) {}
 
-Progress::~Progress() {
+Progress::~Progress() { leave_line(); }
+
+void Progress::leave_line() {
   if (drawn_) out_ << '\n' << std::flush;
+  drawn_ = false;
 }
 
 void Progress::clear_line() {
@@ -105,6 +108,15 @@ void Progress::finish_epoch(const ProgressState& state, Clock::time_point now) {
 void Progress::message(const std::string& text) {
   clear_line();
   out_ << text << '\n' << std::flush;
+}
+
+void Progress::note(const std::string& text) {
+  if (!live_ && !noted_) message(text);
+  noted_ = true;
+  if (!live_) return;
+  clear_line();
+  out_ << text.substr(0, static_cast<std::size_t>(std::max(columns_ - 1, 0))) << std::flush;
+  drawn_ = true;
 }
 
 }  // namespace regatta

@@ -34,7 +34,7 @@ class Progress {
   // Watches the terminal behind stderr if `out` is std::cerr and it is one.
   explicit Progress(std::ostream& out);
   Progress(std::ostream& out, bool live, int columns);
-  ~Progress();  // leaves the cursor on a line of its own
+  ~Progress();  // leave_line()
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -48,6 +48,13 @@ class Progress {
   // A message between updates: it stands on a line of its own, above the live one.
   void message(const std::string& text);
 
+  // What goes on before the first step: on a terminal it is the live line, redrawn at each call;
+  // elsewhere the first call alone writes its text, as a line.
+  void note(const std::string& text);
+
+  // Ends the live line, if there is one: whatever is printed next begins a line of its own.
+  void leave_line();
+
  private:
   void clear_line();
 
@@ -55,6 +62,7 @@ class Progress {
   bool live_;
   int columns_;
   bool drawn_ = false;  // a live line stands where the cursor is
+  bool noted_ = false;  // note() was called
   std::optional<Clock::time_point> last_;
 };
 

@@ -30,6 +30,8 @@ struct DatasetInfo {
   // The spec names no test samples of its own: both splits are the same samples, and an accuracy on
   // them is not a test.
   bool splits_coincide = false;
+  // Images are made up in whatever size DatasetOptions::input asks for.
+  bool any_size = false;
   std::vector<std::string> class_names = {};  // by label; empty if the data does not tell
   std::int64_t bytes = 0;                     // as stored; 0 for data that is made up
 };
@@ -77,8 +79,8 @@ class Dataset {
 struct DatasetOptions {
   Split split = Split::train;
   std::uint64_t seed = 0;
-  // The sample wanted of data that has to be decoded or comes in one size for many uses. Default:
-  // what the data has, if that is one size.
+  // The sample wanted of data that has to be decoded, comes in one size for many uses, or is made
+  // up in any size. Default: what the data has, if that is one size.
   std::optional<Shape> input = {};
   // What an image's shorter side is resized to before its middle is cut out; 0: 256/224 of what is
   // cut out.

@@ -135,16 +135,20 @@ const std::vector<std::string>& dataset_names() {
 
 namespace {
 
-std::shared_ptr<const Dataset> open_plain(const std::string& spec, Split split,
-                                          std::uint64_t seed) {
+std::shared_ptr<const Dataset> open_plain(const std::string& spec, const DatasetOptions& options) {
+  const auto [split, seed] = std::pair(options.split, options.seed);
   // The means and deviations are those of the training pixels.
   if (spec == "mnist") return open_fetched(spec, split, 0.1307f, 0.3081f);
   if (spec == "fashion-mnist") return open_fetched(spec, split, 0.2860f, 0.3530f);
   if (spec == "digits-synth") return digits_dataset(spec, split, seed);
-  if (spec == "cifar10-synth")
-    return synthetic_dataset(spec, {{3, 32, 32}, 10, 50'000, 10'000}, split, seed);
-  if (spec == "imagenet-synth")
-    return synthetic_dataset(spec, {{3, 224, 224}, 1000, 1'281'167, 50'000}, split, seed);
+  const auto like = [&](const Shape& sample, int classes, std::int64_t train, std::int64_t test) {
+    const Shape size = options.input.value_or(sample);
+    // Sizes that cannot be made are told as for synth:.
+    parse_synthetic(size.text() + "/" + std::to_string(classes) + "@" + std::to_string(train));
+    return synthetic_dataset(spec, {size, classes, train, test, /*any_size=*/true}, split, seed);
+  };
+  if (spec == "cifar10-synth") return like({3, 32, 32}, 10, 50'000, 10'000);
+  if (spec == "imagenet-synth") return like({3, 224, 224}, 1000, 1'281'167, 50'000);
   if (spec.starts_with("synth:"))
     return synthetic_dataset(spec, parse_synthetic(spec.substr(6)), split, seed);
   if (spec.starts_with("idx:")) return open_files(spec, read_idx, split);
@@ -169,7 +173,7 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& spec,
   if (spec.starts_with("shards:"))
     return augmented(shards_dataset(spec, spec.substr(7), options), options.augmentation,
                      options.input);
-  return augmented(open_plain(spec, options.split, options.seed), options.augmentation);
+  return augmented(open_plain(spec, options), options.augmentation);
 }
 
 std::int64_t bytes_read_into_memory(const std::string& spec, Split split) {

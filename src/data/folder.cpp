@@ -8,7 +8,9 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <compare>
 #include <cstring>
+#include <set>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -32,28 +34,64 @@ bool is_image(const fs::path& path) {
   throw InputError("cannot read folder '" + path.string() + "': " + code.message());
 }
 
+// `folder` and all folders it lies in, without symbolic links. A link to one of them would lead
+// back to itself.
+std::set<fs::path> ancestors_of(const fs::path& folder) {
+  std::error_code code;
+  fs::path each = fs::canonical(folder, code);
+  if (code) fail(folder, code);
+  std::set<fs::path> ancestors{each};
+  for (; each.has_relative_path(); each = each.parent_path()) ancestors.insert(each.parent_path());
+  return ancestors;
+}
+
 std::vector<std::string> folders_in(const fs::path& folder) {
+  const std::set<fs::path> ancestors = ancestors_of(folder);
   std::vector<std::string> names;
   std::error_code code;
   for (fs::directory_iterator entry(folder, code), end; !code && entry != end;
        entry.increment(code))
-    if (entry->is_directory(code) && entry->path().filename().string().front() != '.')
+    if (entry->is_directory(code) && entry->path().filename().string().front() != '.' &&
+        !ancestors.contains(fs::canonical(entry->path(), code)))
       names.push_back(entry->path().filename().string());
   if (code) fail(folder, code);
   std::ranges::sort(names);
   return names;
 }
 
+// Adds the paths of the images in `folder`, each with `prefix` before it. Symbolic links to folders
+// are followed, but no folder is read twice: `seen` has those that were.
+void add_images(const fs::path& folder, const std::string& prefix, std::set<fs::path>& seen,
+                std::vector<std::string>& names) {
+  struct Inside {
+    bool link;  // real folders come first, so that links to them count nothing again
+    std::string name;
+    auto operator<=>(const Inside&) const = default;
+  };
+  std::vector<Inside> folders;
+  std::error_code code, ignored;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code)) {
+    std::string name = entry->path().filename().string();
+    if (entry->is_directory(ignored))
+      folders.push_back({entry->is_symlink(ignored), std::move(name)});
+    else if (is_image(entry->path()))
+      names.push_back(prefix + name);
+  }
+  if (code) fail(folder, code);
+  std::ranges::sort(folders);
+  for (const auto& [link, name] : folders) {
+    const fs::path real = fs::canonical(folder / name, code);
+    if (code) fail(folder / name, code);
+    if (seen.insert(real).second) add_images(folder / name, prefix + name + "/", seen, names);
+  }
+}
+
 // Paths of the images in `folder`, from `folder`.
 std::vector<std::string> images_in(const fs::path& folder) {
+  std::set<fs::path> seen = ancestors_of(folder);
   std::vector<std::string> names;
-  std::error_code code;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator entry(folder, options, code), end; !code && entry != end;
-       entry.increment(code))
-    if (is_image(entry->path()) && !entry->is_directory())
-      names.push_back(entry->path().string().substr(folder.string().size() + 1));
-  if (code) fail(folder, code);
+  add_images(folder, "", seen, names);
   std::ranges::sort(names);
   return names;
 }

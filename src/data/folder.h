@@ -11,7 +11,8 @@
 namespace regatta {
 
 // Classes are the folders, sorted by name; images are .jpg, .jpeg and .png files however deep in
-// them, sorted by path. The test split's classes are the training ones'.
+// them, sorted by path; links to folders are followed, each folder once a class. The test split's
+// classes are the training ones'.
 std::shared_ptr<const Dataset> folder_dataset(const std::string& spec,
                                               const std::filesystem::path& folder,
                                               const DatasetOptions& options);

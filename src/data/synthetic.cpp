@@ -125,7 +125,8 @@ class SyntheticDataset final : public Dataset {
              .scale = 1.0f / 255.0f,
              .mean = std::vector<float>(channels, 0.0f),
              .deviation = std::vector<float>(channels, 1.0f),
-             .splits_coincide = false};
+             .splits_coincide = false,
+             .any_size = size.any_size};
     for (std::size_t wave = 0; wave < waves; ++wave) {
       for (std::size_t y = 0; y < height_; ++y) down_[y][wave] = wave_at(wave, y, height_);
       for (std::size_t x = 0; x < width_; ++x)

@@ -15,6 +15,7 @@ struct SyntheticSize {
   Shape sample;  // C x H x W
   int classes = 0;
   std::int64_t train_count = 0, test_count = 0;
+  bool any_size = false;  // as DatasetInfo has it: a user has not asked for this very sample
 };
 
 // "3x32x32/10@50000": the test split gets a fifth. Throws InputError that quotes `text`.

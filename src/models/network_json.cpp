@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_reader.h"
 #include "graph/op.h"
 #include "models/layer_table.h"
 #include "ops/ops.h"
@@ -117,31 +118,40 @@ Json attribute_json(const AttributeRow& row, const Attributes::Value& value) {
 
 // --- reading -------------------------------------------------------------------------------------
 
-// Adds the layers of a file one by one.
+// Adds the layers of a file one by one, and notes every mistake. A layer with a mistake has no
+// value; layers that read it are checked as far as they can be without it.
 class Reader {
  public:
   Reader(const Json& network, const std::optional<Shape>& input)
-      : network_(network), builder_(checked_name()), layers_(checked_layers()) {
+      : network_(network), builder_(checked_name()) {
     add_input(input);
-    for (const Json& layer : layers_)
-      if (const auto name = layer.find("name"); name != layer.end() && name->is_string())
-        announced_.insert(name->get<std::string>());
   }
 
   Graph graph() && {
-    for (const Json& layer : layers_) add_layer(layer);
-    builder_.add(cross_entropy_op, "loss", {last_}, {});
+    const Json& layers = checked_layers();
+    for (const Json& layer : layers) {
+      add_layer(layer);
+      if (faults_.size() >= most_faults_told) break;
+    }
+    if (!faults_.empty())
+      throw InputError(faults_text(faults_) +
+                       (number_ < layers.size() ? "; layers behind that were not read" : ""));
+    builder_.add(cross_entropy_op, "loss", {*last_}, {});
     return std::move(builder_).finish();
   }
 
  private:
-  std::string checked_name() const {
+  using Value = std::optional<NodeId>;  // null: of a layer with a mistake
+
+  void fault(std::string text) { faults_.push_back(std::move(text)); }
+
+  std::string checked_name() {
     if (!network_.is_object()) throw InputError("a network is an object with name, input, layers");
     static const std::vector<std::string> known{"$schema", "name", "input", "layers"};
     for (const auto& [key, value] : network_.items())
       if (std::ranges::find(known, key) == known.end())
-        throw InputError("a network has no '" + key + "'" + did_you_mean(key, known) +
-                         ": it has name, input and layers");
+        fault("a network has no '" + key + "'" + did_you_mean(key, known) +
+              ": it has name, input and layers");
     const auto name = network_.find("name");
     const bool there = name != network_.end() && name->is_string();
     const std::string text = there ? name->get<std::string>() : "";
@@ -149,25 +159,9 @@ class Reader {
     const bool plain = std::ranges::none_of(
         text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '/' || c == '\\'; });
     if (text.empty() || text.size() > most_name || !plain || text.starts_with('.'))
-      throw InputError("a network needs a 'name' that a folder could have, found " +
-                       (name == network_.end() ? "none" : brief(*name)));
+      fault("a network needs a 'name' that a folder could have, found " +
+            (name == network_.end() ? "none" : brief(*name)));
     return text;
-  }
-
-  const Json& checked_layers() const {
-    const auto layers = network_.find("layers");
-    if (layers == network_.end() || !layers->is_array() || layers->empty())
-      throw InputError("a network needs 'layers', a list of them");
-    if (layers->size() > most_layers)
-      throw InputError("a network of " + std::to_string(layers->size()) +
-                       " layers is too large: at most " + std::to_string(most_layers));
-    for (std::size_t i = 0; i < layers->size(); ++i)
-      if (!(*layers)[i].is_object())
-        throw InputError("layer " + std::to_string(i + 1) +
-                         " must be an object such as {\"op\": "
-                         "\"relu\"}, found " +
-                         brief((*layers)[i]));
-    return *layers;
   }
 
   void add_input(const std::optional<Shape>& instead) {
@@ -180,95 +174,152 @@ class Reader {
           extents.push_back(*extent);
           elements *= static_cast<double>(*extent);
         }
+    made_["input"] = std::nullopt;
     if (extents.empty() || extents.size() != found->size() || elements > 1 << 30)
-      throw InputError("a network needs an 'input' such as [3, 32, 32], found " +
-                       (found == network_.end() ? "none" : brief(*found)));
+      return fault("a network needs an 'input' such as [3, 32, 32], found " +
+                   (found == network_.end() ? "none" : brief(*found)));
     if (instead) extents.assign(instead->extents().begin(), instead->extents().end());
     last_ = builder_.add(input_op, "input", {}, {{"shape", extents}});
     made_["input"] = last_;
   }
 
+  const Json& checked_layers() {
+    static const Json none = Json::array();
+    const auto layers = network_.find("layers");
+    if (layers == network_.end() || !layers->is_array() || layers->empty()) {
+      fault("a network needs 'layers', a list of them");
+      return none;
+    }
+    if (layers->size() > most_layers) {
+      fault("a network of " + std::to_string(layers->size()) + " layers is too large: at most " +
+            std::to_string(most_layers));
+      return none;
+    }
+    for (const Json& layer : *layers)
+      if (const auto name = layer.find("name"); name != layer.end() && name->is_string())
+        announced_.insert(name->get<std::string>());
+    return *layers;
+  }
+
   void add_layer(const Json& layer) {
     ++number_;
-    const auto word = [&](const char* key) -> std::string {
-      const auto found = layer.find(key);
-      if (found == layer.end()) return "";
-      if (!found->is_string() || found->get_ref<const std::string&>().empty() ||
-          found->get_ref<const std::string&>().size() > most_name)
-        throw InputError("layer " + std::to_string(number_) + ": '" + key +
-                         "' must be a word, found " + brief(*found));
-      return found->get<std::string>();
+    const std::string name = word(layer, "name");
+    last_ = read_layer(layer, name);
+    if (last_)
+      made_[builder_.node(*last_).name] = last_;
+    else if (!name.empty())
+      made_.try_emplace(name, std::nullopt);
+  }
+
+  Value read_layer(const Json& layer, const std::string& name) {
+    const std::string number = "layer " + std::to_string(number_);
+    const std::string place = name.empty() ? number : "layer '" + name + "'";
+    const auto wrong = [&](std::string text) {
+      fault(std::move(text));
+      return Value();
     };
-    const std::string name = word("name"), op = word("op");
-    const std::string place =
-        name.empty() ? "layer " + std::to_string(number_) : "layer '" + name + "'";
-    if (op.empty()) throw InputError(place + ": it needs an 'op', such as conv or relu");
+    if (!layer.is_object())
+      return wrong(number + " must be an object such as {\"op\": \"relu\"}, found " + brief(layer));
+    if (!layer.contains("op")) return wrong(place + ": it needs an 'op', such as conv or relu");
+    const std::string op = word(layer, "op");
+    if (op.empty()) return std::nullopt;
     const LayerRow* row = layer_row(op);
     if (!row) {
       std::vector<std::string> known;
       for (const LayerRow& each : layer_rows()) known.emplace_back(each.op);
-      throw InputError(place + ": operator '" + op + "' is unknown" + did_you_mean(op, known));
+      return wrong(place + ": operator '" + op + "' is unknown" + did_you_mean(op, known));
     }
-    const std::string culprit =
-        op + (name.empty() ? " (layer " + std::to_string(number_) + ")" : " '" + name + "'");
-    const std::vector<NodeId> inputs = inputs_of(layer, culprit, name);
-    Attributes attributes = attributes_of(*row, layer, culprit);
-    last_ = builder_.add(op_named(op), name, inputs, std::move(attributes));
-    made_[builder_.node(last_).name] = last_;
+    const std::string culprit = op + (name.empty() ? " (" + number + ")" : " '" + name + "'");
+    const auto inputs = inputs_of(layer, culprit, name);
+    auto attributes = attributes_of(*row, layer, culprit);
+    if (!inputs || !attributes) return std::nullopt;
+    NodeId node{};
+    std::string reason =
+        why_not([&] { node = builder_.add(op_named(op), name, *inputs, std::move(*attributes)); });
+    if (!reason.empty()) return wrong(std::move(reason));
+    return node;
   }
 
-  // By default a layer reads the one before it.
-  std::vector<NodeId> inputs_of(const Json& layer, const std::string& culprit,
-                                const std::string& name) const {
+  // Empty if the layer does not say it, or says something else than a word.
+  std::string word(const Json& layer, const char* key) {
+    const auto found = layer.find(key);
+    if (found == layer.end()) return "";
+    if (found->is_string() && !found->get_ref<const std::string&>().empty() &&
+        found->get_ref<const std::string&>().size() <= most_name)
+      return found->get<std::string>();
+    fault("layer " + std::to_string(number_) + ": '" + key + "' must be a word, found " +
+          brief(*found));
+    return "";
+  }
+
+  // By default a layer reads the one before it. Null if one of them has no value.
+  std::optional<std::vector<NodeId>> inputs_of(const Json& layer, const std::string& culprit,
+                                               const std::string& name) {
     const auto found = layer.find("inputs");
-    if (found == layer.end()) return {last_};
+    if (found == layer.end()) return last_ ? std::optional(std::vector{*last_}) : std::nullopt;
     const Json list = found->is_string() ? Json::array({*found}) : *found;
-    if (!list.is_array() || list.empty() || list.size() > 64)
-      throw InputError(culprit + ": 'inputs' must be a name or a list of names, found " +
-                       brief(*found));
+    if (!list.is_array() || list.empty() || list.size() > 64) {
+      fault(culprit + ": 'inputs' must be a name or a list of names, found " + brief(*found));
+      return std::nullopt;
+    }
     std::vector<NodeId> inputs;
     for (const Json& each : list) {
       if (!each.is_string())
-        throw InputError(culprit + ": 'inputs' must be names of layers, found " + brief(each));
-      inputs.push_back(value_named(each.get_ref<const std::string&>(), culprit, name));
+        fault(culprit + ": 'inputs' must be names of layers, found " + brief(each));
+      else if (const Value value = value_named(each.get_ref<const std::string&>(), culprit, name))
+        inputs.push_back(*value);
     }
-    return inputs;
+    return inputs.size() == list.size() ? std::optional(inputs) : std::nullopt;
   }
 
-  NodeId value_named(const std::string& wanted, const std::string& culprit,
-                     const std::string& name) const {
+  Value value_named(const std::string& wanted, const std::string& culprit,
+                    const std::string& name) {
     if (const auto made = made_.find(wanted); made != made_.end()) return made->second;
-    if (wanted == name) throw InputError(culprit + ": it reads itself");
-    if (announced_.contains(wanted))
-      throw InputError(culprit + ": its input '" + wanted +
-                       "' comes later; a layer stands after all it reads");
-    std::vector<std::string> known(announced_.begin(), announced_.end());
-    known.emplace_back("input");
-    throw InputError(culprit + ": its input " + brief(wanted) + " does not exist" +
-                     did_you_mean(wanted.substr(0, most_name), known));
+    if (wanted == name) {
+      fault(culprit + ": it reads itself");
+    } else if (announced_.contains(wanted)) {
+      fault(culprit + ": its input '" + wanted +
+            "' comes later; a layer stands after all it reads");
+    } else if (faults_.empty() || !is_automatic(wanted)) {
+      std::vector<std::string> known(announced_.begin(), announced_.end());
+      known.emplace_back("input");
+      fault(culprit + ": its input " + brief(wanted) + " does not exist" +
+            did_you_mean(wanted.substr(0, most_name), known));
+    }
+    return std::nullopt;
   }
 
-  static Attributes attributes_of(const LayerRow& row, const Json& layer,
-                                  const std::string& culprit) {
+  // Whether the graph could have made the name up for a layer without one, such as relu3. Behind a
+  // mistake nobody knows which names it would have.
+  static bool is_automatic(const std::string& name) {
+    const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+    return digits < name.size() && layer_row(name.substr(0, digits));
+  }
+
+  // Null if one of them is wrong.
+  std::optional<Attributes> attributes_of(const LayerRow& row, const Json& layer,
+                                          const std::string& culprit) {
+    const std::size_t before = faults_.size();
     Attributes attributes;
     for (const auto& [key, value] : layer.items()) {
       if (key == "name" || key == "op" || key == "inputs") continue;
       const auto known = std::ranges::find(row.attributes, key, &AttributeRow::name);
-      if (known == row.attributes.end()) throw InputError(unknown_attribute(row, key, culprit));
-      const auto held = attribute_value(*known, value);
-      if (!held)
-        throw InputError(culprit + ": '" + key + "' must be " + expected(*known) + ", found " +
-                         brief(value));
-      attributes.set(key, *held);
+      if (known == row.attributes.end()) {
+        fault(unknown_attribute(row, key, culprit));
+      } else if (const auto held = attribute_value(*known, value)) {
+        attributes.set(key, *held);
+      } else {
+        fault(culprit + ": '" + key + "' must be " + expected(*known) + ", found " + brief(value));
+      }
     }
     for (const AttributeRow& each : row.attributes) {
       const std::string name(each.name);
-      if (each.required && !attributes.has(name))
-        throw InputError(culprit + ": it needs '" + name + "', " + expected(each));
+      if (each.required && !layer.contains(name))
+        fault(culprit + ": it needs '" + name + "', " + expected(each));
       // As the builder has it: a network of one's own seldom wants a layer without.
       if (name == "bias" && !attributes.has(name)) attributes.set(name, std::int64_t{1});
     }
-    return attributes;
+    return faults_.size() == before ? std::optional(std::move(attributes)) : std::nullopt;
   }
 
   static std::string unknown_attribute(const LayerRow& row, const std::string& key,
@@ -283,11 +334,11 @@ class Reader {
   }
 
   const Json& network_;
+  std::vector<std::string> faults_;
   GraphBuilder builder_;
-  const Json& layers_;
   std::set<std::string> announced_;  // every name the file gives, also of layers yet to come
-  std::map<std::string, NodeId> made_;
-  NodeId last_{};
+  std::map<std::string, Value> made_;
+  Value last_;              // of the layer read last
   std::size_t number_ = 0;  // of the layer at hand, from 1
 };
 

@@ -18,7 +18,7 @@ Json json_of(const Graph& graph);
 std::string network_text(const Graph& graph);
 
 // The graph of a network file, for images of `input` if that is given. Throws InputError, and
-// nothing else, that names the layer and what is wrong with it.
+// nothing else, that names every layer with a mistake and what is wrong with it.
 Graph graph_from_json(std::string_view text, const std::optional<Shape>& input = {});
 Graph graph_of_json(const Json& network, const std::optional<Shape>& input = {});
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "trace/analysis.h"
 #include "trace/schema.h"
 #include "trace/sqlite.h"
@@ -64,10 +65,8 @@ void bind_operator(Statement& to, const Operator& each) {
 
 class StoreWriter::Impl {
  public:
-  explicit Impl(fs::path file)
-      : file_(std::move(file)),
-        aside_(file_.string() + ".part"),
-        database_(std::in_place, fresh(), Database::Access::make) {
+  explicit Impl(const fs::path& file)
+      : file_(file), database_(std::in_place, file_.aside(), Database::Access::make) {
     database_->run(record_tables);
     database_->run(analysis_tables);
     database_->run(views);
@@ -84,13 +83,6 @@ class StoreWriter::Impl {
     links_.emplace(*database_, "INSERT INTO links VALUES (?, ?, ?, ?)");
     counters_.emplace(*database_, "INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?)");
     metadata("schema", std::to_string(schema_version));
-  }
-
-  ~Impl() {
-    if (!database_) return;
-    close();
-    std::error_code ignored;
-    fs::remove(aside_, ignored);
   }
 
   void metadata(const std::string& key, const std::string& value) {
@@ -125,17 +117,10 @@ class StoreWriter::Impl {
     database_->run("COMMIT");
     close();
     database_.reset();
-    std::error_code code;
-    fs::rename(aside_, file_, code);
-    if (code) throw InputError("cannot write '" + file_.string() + "': " + code.message());
+    file_.commit();
   }
 
  private:
-  const fs::path& fresh() const {
-    std::error_code ignored;
-    fs::remove(aside_, ignored);
-    return aside_;
-  }
   // Statements go before their database.
   void close() {
     for (auto* each :
@@ -146,7 +131,8 @@ class StoreWriter::Impl {
     operators_.reset();
   }
 
-  fs::path file_, aside_;
+  // In this order: statements go before their database, the database before its file.
+  Replacement file_;
   std::optional<Database> database_;
   std::optional<Statement> metadata_, workers_, kinds_, marks_, operator_kinds_, links_, counters_;
   std::optional<Rows<Task, bind_task>> tasks_;
@@ -155,7 +141,7 @@ class StoreWriter::Impl {
   std::int64_t worker_count_ = 0, kind_count_ = 0, operator_kind_count_ = 0;
 };
 
-StoreWriter::StoreWriter(fs::path file) : impl_(std::make_unique<Impl>(std::move(file))) {}
+StoreWriter::StoreWriter(const fs::path& file) : impl_(std::make_unique<Impl>(file)) {}
 StoreWriter::~StoreWriter() = default;
 void StoreWriter::metadata(const std::string& key, const std::string& value) {
   impl_->metadata(key, value);

@@ -14,11 +14,11 @@ namespace regatta::trace {
 inline constexpr const char* store_name = "trace.sqlite";
 
 // Writes a store piece by piece, so that a long run is never held in memory. It is written aside
-// and gets its name in finish(). Used by one thread at a time. Throws InputError for a full disk or
-// a folder that cannot be written.
+// and gets its name in finish(). Used by one thread at a time. Throws InputError for a full disk, a
+// folder that cannot be written, or a name that is taken by something else than a regular file.
 class StoreWriter {
  public:
-  explicit StoreWriter(std::filesystem::path file);
+  explicit StoreWriter(const std::filesystem::path& file);
   ~StoreWriter();  // without finish(): nothing stays
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;

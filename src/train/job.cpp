@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_reader.h"
 #include "data/statistics.h"
 #include "exec/runtime.h"
 #include "graph/op.h"
@@ -41,6 +42,17 @@ std::string shown(double value) {
   return text.str();
 }
 
+// The size in which made-up images suit a model of the zoo: the model's own, if it was made for as
+// many classes and channels or does not take the data's.
+Shape size_for(const std::string& model, const DatasetInfo& data) {
+  const Graph made = build_model(model);
+  const Shape& own = made.node(made.input()).shape;
+  if (made.classes() == data.classes && own.channels() == data.sample.channels()) return own;
+  const bool fits =
+      why_not([&] { build_model(model, {.input = data.sample, .classes = data.classes}); }).empty();
+  return fits ? data.sample : own;
+}
+
 void require_recipe_sense(const JobOptions& options) {
   const OptimizerSettings& optimizer = options.optimizer;
   const auto check = [](const char* flag, double value, bool holds, const char* way_out) {
@@ -52,6 +64,14 @@ void require_recipe_sense(const JobOptions& options) {
   const auto amount = [&](const char* flag, double value) {
     check(flag, value, value >= 0 && std::isfinite(value), "use a number of 0 or more");
   };
+  const auto above_0 = [&](const char* flag, double value) {
+    check(flag, value, value > 0, "use a number above 0");
+  };
+  const auto is = [&](std::initializer_list<OptimizerKind> kinds) {
+    return std::ranges::find(kinds, optimizer.kind) != kinds.end();
+  };
+  using enum OptimizerKind;
+  part("--momentum", optimizer.momentum);
   part("--beta1", optimizer.beta1);
   part("--beta2", optimizer.beta2);
   part("--alpha", optimizer.alpha);
@@ -63,9 +83,15 @@ void require_recipe_sense(const JobOptions& options) {
   amount("--mixup", options.mixup);
   if (optimizer.clip_norm > 0 && optimizer.clip_value > 0)
     throw InputError("--clip-norm and --clip-value exclude each other; give one");
-  check("--momentum", optimizer.momentum,
-        optimizer.kind != OptimizerKind::nesterov || optimizer.momentum > 0,
+  check("--momentum", optimizer.momentum, optimizer.kind != nesterov || optimizer.momentum > 0,
         "--optimizer nesterov needs a momentum above 0");
+  // It keeps a parameter whose gradients are all 0 from being divided by 0.
+  if (is({adam, adamw, rmsprop, lars})) above_0("--epsilon", optimizer.epsilon);
+  if (is({lars})) above_0("--trust", optimizer.trust);
+  if (is({sgd, nesterov, adamw}))
+    check("--weight-decay", optimizer.weight_decay,
+          optimizer.weight_decay * optimizer.learning_rate < 1,
+          "times the learning rate it is 1 or more, so that a step would turn weights around");
   if (options.accumulate < 1)
     throw InputError("--accumulate " + std::to_string(options.accumulate) + ": use 1 or more");
 }
@@ -137,6 +163,9 @@ Schedule schedule_for(const JobOptions& options, std::int64_t per_epoch, std::in
                                     std::pair{"--warmup-start", schedule.warmup_start}})
     if (!(value >= 0 && std::isfinite(value)))
       throw InputError(std::string(flag) + " " + shown(value) + ": use a number of 0 or more");
+  if (schedule.warmup_start > 1)
+    throw InputError("--warmup-start " + shown(schedule.warmup_start) +
+                     ": use a part of the learning rate, from 0 to 1");
   if (schedule.kind == cosine && schedule.warmup >= last_step)
     throw InputError("--warmup of " + std::to_string(schedule.warmup) + " steps leaves none of " +
                      std::to_string(last_step) + " for --schedule cosine");
@@ -235,6 +264,12 @@ TrainJob make_job(const JobOptions& options) {
   if (own) data_options.input = own->node(own->input()).shape;
   require_memory_of_data(options.data, Split::train);
   job.data = open_dataset(options.data, data_options);
+  if (job.data->info().any_size && !data_options.input) {
+    // A resized crop says the size itself.
+    data_options.input = augmentation.resized_crop ? job.data->info().sample
+                                                   : size_for(options.model, job.data->info());
+    job.data = open_dataset(options.data, data_options);
+  }
   const DatasetInfo& info = job.data->info();
   const ModelOptions adapt{options.input.value_or(info.sample),
                            options.classes.value_or(info.classes)};

@@ -77,7 +77,8 @@ double trial_seconds(double seconds, double step_seconds) {
          between_turns;
 }
 
-std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
+std::vector<Observation> rehearse(const TrainJob& job, Seconds budget,
+                                  const std::function<void()>& on_turn) {
   const Choice& choice = *job.choice;
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
@@ -92,6 +93,7 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget) {
   };
   ContestRules rules;
   rules.turn = [&](std::size_t actor) {
+    if (on_turn) on_turn();
     return while_near([&] { return try_out(job, candidate(actor).plan, measured_seconds); });
   };
   rules.seconds_left = [&] { return Seconds(budget - (Clock::now() - begin)).count(); };

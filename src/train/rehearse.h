@@ -1,6 +1,7 @@
 // Trying plans out: a few real steps of each, on weights that are thrown away.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "train/job.h"
@@ -19,7 +20,8 @@ double trial_seconds(double seconds, double step_seconds);
 // The most promising candidates of the job's choice take turns; those that fall behind drop out.
 // What was seen is for the profile: recall() and settle() put the fastest first, and the next run
 // need not try again. Returns nothing where there is nothing to decide, the budget is too small, or
-// a GPU takes part.
-std::vector<Observation> rehearse(const TrainJob& job, Seconds budget);
+// a GPU takes part. `on_turn` is called before each turn.
+std::vector<Observation> rehearse(const TrainJob& job, Seconds budget,
+                                  const std::function<void()>& on_turn = {});
 
 }  // namespace regatta

@@ -56,7 +56,7 @@ TEST(ModelsCommand, JsonHasARowForEach) {
   const Json models = read_json(file).at("models");
   ASSERT_EQ(models.size(), model_names().size());
   for (const Json& row : models) {
-    const ModelSummary summary = summarise(fuse(build_model(row.at("model").get<std::string>())));
+    const ModelSummary summary = summarise(fuse(build_model(row.at("name").get<std::string>())));
     EXPECT_EQ(row.at("parameters"), summary.parameters);
     EXPECT_EQ(row.at("multiply_adds"), summary.multiply_adds);
     EXPECT_EQ(row.at("activation_bytes"), summary.activation_bytes);

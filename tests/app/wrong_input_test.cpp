@@ -1,6 +1,7 @@
 // Whatever a user gets wrong: exit code 2, one line that names the culprit, and nothing written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
@@ -58,6 +59,7 @@ class WrongInput : public testing::Test {
     files_->file("short.npy", read_file(at / "images.npy").substr(0, 200));
     for (const char* name : {"corrupt.npy", "corrupt.idx", "corrupt.safetensors"})
       files_->file(name, "this is no tensor");
+    ASSERT_EQ(::mkfifo((at / "fifo").c_str(), 0600), 0);
     const std::string header = R"({"head":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
     files_->file("other.safetensors", std::string{static_cast<char>(header.size())} +
                                           std::string(7, '\0') + header + std::string(4, '\0'));
@@ -155,6 +157,12 @@ TEST_F(WrongInput, AWrongNumberIsRefused) {
       {into + "--lr fast", {"--lr", "fast"}},
       {into + "--momentum nan", {"--momentum nan"}},
       {into + "--weight-decay -1", {"--weight-decay -1"}},
+      {into + "--momentum 1.5", {"--momentum 1.5", "from 0 to below 1"}},
+      {into + "--momentum 1 --optimizer rmsprop", {"--momentum 1", "from 0 to below 1"}},
+      {into + "--lr 2 --weight-decay 0.5", {"--weight-decay 0.5", "learning rate"}},
+      {into + "--optimizer adam --epsilon 0", {"--epsilon 0", "above 0"}},
+      {into + "--optimizer lars --trust 0", {"--trust 0", "above 0"}},
+      {into + "--warmup 1 --warmup-start 2", {"--warmup-start 2", "from 0 to 1"}},
       {"train --model tiny --data synth:1x8x8/3@20 --batch 0", {"--batch", "'0'"}},
       {"train --model tiny --data synth:1x8x8/3@20 --batch 21", {"--batch 21"}},
       {"train --model tiny --data mnist --batch 1.5", {"--batch", "'1.5'"}},
@@ -205,6 +213,11 @@ TEST_F(WrongInput, AWrongFileIsRefused) {
       {into + "--init @/other.safetensors", {"other.safetensors", "conv.weight", "head"}},
       {eval + "@/corrupt.safetensors", {"corrupt.safetensors"}},
       {eval + "@/no.safetensors", {"no.safetensors"}},
+      {eval + "@/fifo", {"fifo': it is not a regular file"}},
+      {eval + "@", {"'@': it is a folder"}},
+      {into + "--init @/fifo", {"fifo': it is not a regular file"}},
+      {into + "--init /dev/zero", {"/dev/zero': it is not a regular file"}},
+      {train_npy + "npy:@/fifo,@/labels.npy", {"fifo': it is not a regular file"}},
       {"train --model tiny --data mnist", {"regatta data get mnist"}, "REGATTA_CACHE=/nonexistent"},
   });
 }

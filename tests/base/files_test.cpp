@@ -1,10 +1,17 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <future>
 #include <optional>
+#include <ostream>
 
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
@@ -40,8 +47,129 @@ TEST(Files, AFailedWriteNamesTheFileAndLeavesNothing) {
   EXPECT_THAT(error_text([&] { write_file(path, "x"); }), HasSubstr(path.string() + "': No such"));
   fs::create_directory(folder.path() / "folder");
   EXPECT_THAT(error_text([&] { write_file(folder.path() / "folder", "x"); }),
-              HasSubstr("cannot replace"));
+              HasSubstr("cannot create"));
   EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(Files, LinksAreFollowedAndStay) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "far");
+  folder.file("far/target", "old");
+  fs::create_symlink("far/target", folder.path() / "near");
+  fs::create_symlink(folder.path() / "near", folder.path() / "link");
+  fs::create_hard_link(folder.path() / "far/target", folder.path() / "before");
+  require_writable(folder.path() / "link");
+  write_file(folder.path() / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "near"));
+  EXPECT_EQ(read_file(folder.path() / "far/target"), "new");
+  EXPECT_EQ(read_file(folder.path() / "before"), "old");  // replaced, not written over
+  EXPECT_EQ(entries(folder.path() / "far"), 1);
+}
+
+TEST(Files, ALinkToNothingGetsItsTarget) {
+  const TemporaryFolder folder;
+  fs::create_symlink("target", folder.path() / "link");
+  write_file(folder.path() / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+  EXPECT_EQ(read_file(folder.path() / "target"), "new");
+  fs::create_symlink("loop", folder.path() / "loop");
+  EXPECT_THAT(error_text([&] { write_file(folder.path() / "loop", "x"); }),
+              HasSubstr("loop': Too many levels"));
+}
+
+TEST(Files, PermissionsStay) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.file("file", "old");
+  const auto secret = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(file, secret);
+  write_file(file, "new");
+  EXPECT_EQ(fs::status(file).permissions(), secret);
+}
+
+TEST(Files, DevicesAreWrittenAsTheyAre) {
+  require_writable("/dev/null");
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder.path() / "link");
+  for (const fs::path& full : {fs::path("/dev/full"), folder.path() / "link"})
+    EXPECT_EQ(error_text([&] { write_file(full, "x"); }),
+              "cannot write '" + full.string() + "': No space left on device");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+}
+
+TEST(Files, AFifoBringsItsReaderTheBytes) {
+  const TemporaryFolder folder;
+  const fs::path fifo = folder.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  require_writable(fifo);  // waits for no reader, and does not end what one reads
+  auto reader = std::async(std::launch::async, [&] { return read_file(fifo); });
+  write_file(fifo, "bytes");
+  EXPECT_EQ(reader.get(), "bytes");
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(Files, ASocketIsRefused) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "socket";
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_THAT(error_text([&] { require_writable(path); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_text([&] { write_file(path, "x"); }), HasSubstr("not a regular file"));
+  EXPECT_TRUE(fs::is_socket(path));
+}
+
+TEST(Files, AnOpenDescriptorIsWrittenFromWhereItStands) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "file";
+  const Descriptor open(::open(file.c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(::write(open.get(), "before ", 7), 7);
+  const std::string name = "/dev/fd/" + std::to_string(open.get());
+  require_writable(name);
+  write_file(name, "new");
+  ASSERT_EQ(::write(open.get(), " after", 6), 6);
+  EXPECT_EQ(read_file(file), "before new after");
+  const Descriptor readable(::open(file.c_str(), O_RDONLY));
+  EXPECT_THAT(error_text([&] { require_writable("/dev/fd/" + std::to_string(readable.get())); }),
+              HasSubstr("Bad file descriptor"));
+}
+
+TEST(Files, PiecesMakeOneFile) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.file("file", "old");
+  write_file(file, [](std::ostream& out) {
+    for (int i = 0; i < 50'000; ++i) out << i << '\n';
+  });
+  const std::string text = read_file(file);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 50'000);
+  EXPECT_TRUE(text.ends_with("\n49999\n"));
+  EXPECT_THAT(error_text([] {
+                write_file("/dev/full", [](std::ostream& out) {
+                  for (int i = 0; i < 50'000; ++i) out << i << '\n';
+                });
+              }),
+              HasSubstr("No space left"));
+}
+
+TEST(Files, AReplacementWithoutCommitLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.file("file", "old");
+  {
+    const Replacement unfinished(file);
+    EXPECT_TRUE(is_unfinished(unfinished.aside()));
+    EXPECT_EQ(entries(folder.path()), 2);
+  }
+  EXPECT_EQ(read_file(file), "old");
+  EXPECT_EQ(entries(folder.path()), 1);
+  for (const char* other : {"-", "/dev/stdout", "/dev/null"})
+    EXPECT_THAT(error_text([&] { const Replacement refused(other); }),
+                HasSubstr("not a regular file"));
 }
 
 TEST(Files, WhatCannotBeWrittenIsToldBeforehand) {

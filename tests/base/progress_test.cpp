@@ -57,6 +57,29 @@ TEST(ProgressLine, SlowTrainingKeepsItsFractions) {
   EXPECT_THAT(progress_line(slow, 100), HasSubstr("0.25 images/s"));
 }
 
+TEST(Progress, AfterItsLineOthersBeginTheirOwn) {
+  std::ostringstream out;
+  {
+    Progress progress(out, /*live=*/true, 80);
+    progress.update(half_way());
+    progress.leave_line();
+    out << "interrupted";
+  }
+  EXPECT_THAT(out.str(), testing::EndsWith("left\ninterrupted"));
+}
+
+TEST(Progress, ANoteIsRedrawnOnATerminalAndOneLineElsewhere) {
+  for (const bool live : {true, false}) {
+    std::ostringstream out;
+    {
+      Progress progress(out, live, 80);
+      progress.note("trying: 0 s");
+      progress.note("trying: 1 s");
+    }
+    EXPECT_EQ(out.str(), live ? "trying: 0 s\r\033[Ktrying: 1 s\n" : "trying: 0 s\n");
+  }
+}
+
 TEST(DurationText, ReadsAsAClock) {
   EXPECT_EQ(duration_text(Seconds(0)), "0:00");
   EXPECT_EQ(duration_text(Seconds(42.4)), "0:42");

@@ -61,6 +61,28 @@ TEST(Folder, ClassesAndSplitsAreFolders) {
   EXPECT_TRUE(open_dataset(spec + "/train", Split::test, 0)->info().splits_coincide);
 }
 
+TEST(Folder, LinksAreFollowedButNotInCircles) {
+  const TemporaryFolder folder, elsewhere;
+  const fs::path cats = folder.path() / "cats";
+  const std::string image = encode_png(picture(8, 8, 3, 1));
+  write(cats / "1.png", image);
+  write(cats / "deep" / "2.png", image);
+  write(folder.path() / "dogs" / "3.png", image);
+  write(elsewhere.path() / "more" / "4.png", image);
+  fs::create_directory_symlink(elsewhere.path(), cats / "linked");
+  fs::create_directory_symlink(elsewhere.path() / "more", cats / "again");
+  fs::create_directory_symlink("..", cats / "up");
+  fs::create_directory_symlink("../..", cats / "deep" / "up");
+  fs::create_directory_symlink("deep", cats / "a-link-inside");
+  fs::create_directory_symlink(".", folder.path() / "self");
+  fs::create_symlink("itself", cats / "itself");
+  fs::create_directory_symlink(cats, elsewhere.path() / "back");
+  const auto data = open_dataset("folder:" + folder.path().string(), Split::train, 0);
+  EXPECT_THAT(data->info().class_names, ElementsAre("cats", "dogs"));
+  EXPECT_EQ(data->info().count, 4);
+  EXPECT_THAT(read_all(*data).labels, ElementsAre(0, 0, 0, 1));
+}
+
 TEST(Folder, PixelsAreTheImages) {
   const TemporaryFolder folder;
   const Picture original = picture(8, 9, 3, 1);

@@ -112,6 +112,35 @@ TEST(NetworkJson, NamesAnInputThatIsNotThere) {
               HasSubstr("nothing reads 'a'"));
 }
 
+TEST(NetworkJson, TellsEveryMistakeOnce) {
+  // What reads a layer with a mistake, by name or because it follows it, is not blamed for that.
+  EXPECT_EQ(complaint(R"({"name": "a", "op": "konv"},
+                         {"op": "relu"},
+                         {"name": "b", "op": "conv", "kernel": "3", "kernal": 3},
+                         {"name": "c", "op": "add", "inputs": ["a", "b"]},
+                         {"name": "d", "op": "relu", "inputs": "nobody"},
+                         {"name": "e", "op": "dense", "features": 4, "inputs": "input"},
+                         {"op": "relu", "inputs": "relu2"},
+                         7)"),
+            "layer 'a': operator 'konv' is unknown (did you mean 'conv'?); "
+            "conv 'b': 'kernel' must be a whole number from 1 to 32768, or two for height and "
+            "width, found \"3\"; "
+            "conv 'b': it has no attribute 'kernal' (did you mean 'kernel'?): it takes name, op, "
+            "inputs, channels, kernel, stride, padding, dilation, groups, bias, init, "
+            "init_deviation, init_zero_bias; "
+            "conv 'b': it needs 'channels', a whole number from 1 to 16777216; "
+            "relu 'd': its input \"nobody\" does not exist; "
+            "dense 'e': its input must be a vector, found 3x8x8; flatten it first; "
+            "layer 8 must be an object such as {\"op\": \"relu\"}, found 7");
+}
+
+TEST(NetworkJson, OfVeryManyMistakesTellsTheFirst) {
+  std::string layers = "1";
+  for (int i = 0; i < 99; ++i) layers += ", 1";
+  EXPECT_THAT(complaint(layers), testing::EndsWith("found 1; layers behind that were not read"));
+  EXPECT_LT(complaint(layers).size(), 2000u);
+}
+
 TEST(NetworkJson, IsWholeAndNotTooDeep) {
   const auto fault = [](const std::string& text) {
     return error_text([&] { graph_from_json(text); });
@@ -119,13 +148,15 @@ TEST(NetworkJson, IsWholeAndNotTooDeep) {
   EXPECT_EQ(fault(R"({"name": "net")"), "it is not valid JSON: it breaks off at byte 15");
   EXPECT_EQ(fault("[]"), "a network is an object with name, input, layers");
   EXPECT_EQ(fault(R"({"name": "net", "imput": [1]})"),
-            "a network has no 'imput' (did you mean 'input'?): it has name, input and layers");
+            "a network has no 'imput' (did you mean 'input'?): it has name, input and layers; "
+            "a network needs an 'input' such as [3, 32, 32], found none; "
+            "a network needs 'layers', a list of them");
   EXPECT_EQ(fault(R"({"name": "net", "name": "ten"})"),
             "a layer or the network says \"name\" twice");
   EXPECT_EQ(fault(std::string(100'000, '[')), "it is nested more than 6 deep");
-  EXPECT_EQ(fault(R"({"name": "../net", "input": [1], "layers": [{}]})"),
+  EXPECT_EQ(fault(R"({"name": "../net", "input": [1], "layers": [{"op": "relu"}]})"),
             "a network needs a 'name' that a folder could have, found \"../net\"");
-  EXPECT_EQ(fault(R"({"name": "n", "input": [3, 0, 8], "layers": [{}]})"),
+  EXPECT_EQ(fault(R"({"name": "n", "input": [3, 0, 8], "layers": [{"op": "relu"}]})"),
             "a network needs an 'input' such as [3, 32, 32], found [3,0,8]");
   EXPECT_EQ(fault(R"({"name": "n", "input": [1], "layers": []})"),
             "a network needs 'layers', a list of them");
@@ -144,7 +175,8 @@ TEST(NetworkJson, SizesThatWouldOverflowAreRefused) {
   EXPECT_EQ(complaint(R"({"op": "flatten"}, {"name": "a", "op": "dense", "features": 16777216})"),
             "dense 'a': its weight of 16777216x192 is too large: at most 2147483647 numbers");
   EXPECT_EQ(error_text([] {
-              graph_from_json(R"({"name": "n", "input": [4000000, 4000000, 2], "layers": [{}]})");
+              graph_from_json(R"({"name": "n", "input": [4000000, 4000000, 2],
+                                  "layers": [{"op": "relu"}]})");
             }),
             "a network needs an 'input' such as [3, 32, 32], found [4000000,4000000,2]");
 }

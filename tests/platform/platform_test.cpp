@@ -41,6 +41,21 @@ std::string refusal(const Json& json) {
   return error_text([&] { platform_from_json(json); });
 }
 
+TEST(PlatformGallery, TheExampleOfTheManualIsReadAndFitsTheSchema) {
+  const std::string manual = read_file(source / "docs/simulate.md");
+  const std::string fence = "```json\n";
+  const std::size_t begin = manual.find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t first = begin + fence.size();
+  const Json json = Json::parse(manual.substr(first, manual.find("```", first) - first));
+  EXPECT_EQ(schema_faults(read_json(source / "schemas/platform.schema.json"), json),
+            std::vector<std::string>{});
+  const Platform platform = platform_from_json(json);
+  std::vector<std::string> names;
+  for (const PlatformNode& node : platform.nodes) names.push_back(node.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"workstation", "old"}));
+}
+
 TEST(PlatformGallery, EveryFileIsReadAndFitsTheSchema) {
   const Json schema = read_json(source / "schemas/platform.schema.json");
   int files = 0;

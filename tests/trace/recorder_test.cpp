@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 #include "trace/analysis.h"
@@ -35,7 +36,10 @@ void introduce(Recorder& recorder) {
 
 // Of the store that is being written.
 std::uintmax_t bytes_so_far(const std::filesystem::path& file) {
-  return std::filesystem::file_size(file.string() + ".part");
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path()))
+    if (is_unfinished(entry.path())) return entry.file_size();
+  ADD_FAILURE() << "nothing is being written beside " << file;
+  return 0;
 }
 
 TEST(Recorder, WantsTheWindowAndWhatMayRunInsideIt) {

@@ -60,7 +60,18 @@ TEST(TraceStore, ARecordComesBackAsItWas) {
   EXPECT_EQ(again.workers.size(), record.workers.size());
   EXPECT_EQ(again.metadata.at("plan"), "one\ntwo");
   EXPECT_EQ(again.links.front().bytes, 123);
-  EXPECT_FALSE(fs::exists(folder.path() / "trace.sqlite.part"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);  // nothing unfinished
+}
+
+TEST(TraceStore, IsARegularFileAndFollowsLinks) {
+  const TemporaryFolder folder;
+  fs::create_symlink("real.sqlite", folder.path() / "link.sqlite");
+  write_store(folder.path() / "link.sqlite", full_record());
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link.sqlite"));
+  EXPECT_EQ(read_store(folder.path() / "real.sqlite").tasks.size(), full_record().tasks.size());
+  EXPECT_THAT(error_text([] { write_store("/dev/null", full_record()); }),
+              testing::HasSubstr("'/dev/null': it is not a regular file"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 TEST(TraceStore, ViewsAgreeWithTheAnalysis) {

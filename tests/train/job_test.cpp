@@ -55,6 +55,36 @@ TEST_F(DataFiles, AreTestedOnWhatIsAskedFor) {
   EXPECT_EQ(make_job(options).test->info().count, 2);
 }
 
+// The size in which a model's images are made up.
+Shape made_up(const std::string& model, const std::string& data,
+              const std::optional<Shape>& input = {}, const std::string& augment = "") {
+  JobOptions options = options_for(data);
+  options.model = model;
+  options.input = input;
+  options.augment = augment;
+  const TrainJob job = make_job(options);
+  EXPECT_EQ(job.data->info().sample, job.recipe.input);
+  EXPECT_EQ(job.test->info().sample, job.recipe.input);
+  return job.recipe.input;
+}
+
+TEST(MadeUpImages, HaveTheSizeThatIsAskedForOrSuitsTheModel) {
+  EXPECT_EQ(made_up("inception_v3", "imagenet-synth"), (Shape{3, 299, 299}));
+  EXPECT_EQ(made_up("resnet18", "imagenet-synth"), (Shape{3, 224, 224}));
+  EXPECT_EQ(made_up("resnet18", "imagenet-synth", Shape{3, 64, 64}), (Shape{3, 64, 64}));
+  EXPECT_EQ(made_up("resnet18", "cifar10-synth"), (Shape{3, 32, 32}));
+  EXPECT_EQ(made_up("tiny", "cifar10-synth", Shape{1, 8, 8}), (Shape{1, 8, 8}));
+  EXPECT_EQ(made_up("resnet18", "imagenet-synth", {}, "resize-crop:48"), (Shape{3, 48, 48}));
+  // Too small for the model.
+  EXPECT_EQ(made_up("inception_v3", "cifar10-synth"), (Shape{3, 299, 299}));
+}
+
+TEST(MadeUpImages, OfASizeOfTheUsersOwnAreNotChanged) {
+  JobOptions options = options_for("synth:1x8x8/3@20");
+  options.input = Shape{1, 9, 9};
+  EXPECT_THAT(error_text([&] { make_job(options); }), HasSubstr("1x8x8"));
+}
+
 TEST(TrainJob, TakesShapeAndClassesFromTheData) {
   const TrainJob job = make_job(options_for("synth:3x9x7/5@20"));
   EXPECT_EQ(job.recipe.input, (Shape{3, 9, 7}));

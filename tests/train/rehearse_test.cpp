@@ -36,7 +36,9 @@ TrainJob job_with_a_choice() {
 
 TEST(Rehearse, EveryFinalistIsTriedAndTheFastestTaken) {
   TrainJob job = job_with_a_choice();
-  const std::vector<Observation> seen = rehearse(job, Seconds(2));
+  int turns = 0;
+  const std::vector<Observation> seen = rehearse(job, Seconds(2), [&] { ++turns; });
+  EXPECT_GE(turns, 2);  // whoever waits is told
   std::set<std::string> tried;
   for (const Observation& each : seen) {
     tried.insert(each.signature);
