@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
-#include "plan/make_plan.h"
+#include "plan/shares.h"
 #include "platform/machine.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
@@ -246,7 +246,7 @@ std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
 // In proportion to what each reaches alone, as --shares takes it.
 std::string shares_text(const std::vector<double>& rates, std::int64_t batch) {
   std::string text;
-  for (const std::int64_t share : shares_by(rates, batch))
+  for (const std::int64_t share : shares_by_speed(rates, batch))
     text += (text.empty() ? "" : ",") + std::to_string(share);
   return text;
 }
