@@ -5,6 +5,7 @@
 #include "app/bench_cell.h"
 #include "app/bench_fidelity.h"
 #include "app/bench_granularity.h"
+#include "app/bench_runtime.h"
 #include "app/bench_unequal.h"
 #include "app/command.h"
 #include "app/lists.h"
@@ -341,6 +342,10 @@ int run_bench(std::span<const char* const> arguments) {
   CLI::App* unequal = app.add_subcommand(
       "unequal", "workers made unequal, with equal shares and in proportion to speed");
   declare_unequal(*unequal, unequal_flags);
+  RuntimeFlags runtime_flags;
+  CLI::App* runtime = app.add_subcommand(
+      "runtime", "tasks per second that the runtime carries out, with kernels that do nothing");
+  declare_runtime(*runtime, runtime_flags);
   app.footer(
       "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
       "scaling.html");
@@ -350,6 +355,7 @@ int run_bench(std::span<const char* const> arguments) {
   if (fidelity->parsed()) return run_fidelity(fidelity_flags);
   if (placement->parsed()) return run_placement(placement_flags);
   if (unequal->parsed()) return run_unequal(unequal_flags);
+  if (runtime->parsed()) return run_runtime(runtime_flags);
 
   if (cell_json) require_writable(*cell_json);
   const ScalingSample sample = run_cell(cell);
