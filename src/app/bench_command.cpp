@@ -5,13 +5,14 @@
 #include "app/bench_cell.h"
 #include "app/bench_fidelity.h"
 #include "app/bench_granularity.h"
+#include "app/bench_runtime.h"
 #include "app/bench_unequal.h"
 #include "app/command.h"
 #include "app/lists.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
-#include "plan/make_plan.h"
+#include "plan/shares.h"
 #include "platform/machine.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
@@ -246,7 +247,7 @@ std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
 // In proportion to what each reaches alone, as --shares takes it.
 std::string shares_text(const std::vector<double>& rates, std::int64_t batch) {
   std::string text;
-  for (const std::int64_t share : shares_by(rates, batch))
+  for (const std::int64_t share : shares_by_speed(rates, batch))
     text += (text.empty() ? "" : ",") + std::to_string(share);
   return text;
 }
@@ -341,6 +342,10 @@ int run_bench(std::span<const char* const> arguments) {
   CLI::App* unequal = app.add_subcommand(
       "unequal", "workers made unequal, with equal shares and in proportion to speed");
   declare_unequal(*unequal, unequal_flags);
+  RuntimeFlags runtime_flags;
+  CLI::App* runtime = app.add_subcommand(
+      "runtime", "tasks per second that the runtime carries out, with kernels that do nothing");
+  declare_runtime(*runtime, runtime_flags);
   app.footer(
       "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
       "scaling.html");
@@ -350,6 +355,7 @@ int run_bench(std::span<const char* const> arguments) {
   if (fidelity->parsed()) return run_fidelity(fidelity_flags);
   if (placement->parsed()) return run_placement(placement_flags);
   if (unequal->parsed()) return run_unequal(unequal_flags);
+  if (runtime->parsed()) return run_runtime(runtime_flags);
 
   if (cell_json) require_writable(*cell_json);
   const ScalingSample sample = run_cell(cell);

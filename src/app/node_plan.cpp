@@ -10,6 +10,7 @@
 #include "app/unequal.h"
 #include "base/error.h"
 #include "plan/segments.h"
+#include "plan/shares.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
 #include "tasks/play.h"
@@ -162,6 +163,64 @@ std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFl
   return seconds;
 }
 
+namespace {
+
+// What the shares of a plan cost, by group.
+struct ShareCosts {
+  std::vector<TimedShare> shares;
+  std::vector<double> bytes;   // of memory that the share needs
+  std::vector<double> memory;  // bytes that the group has; 0: not known
+};
+
+ShareCosts share_costs(const Plan& plan, sim::PreparedFleet fleet) {
+  fleet.follow(plan);
+  ShareCosts found;
+  const std::vector<double> seconds = seconds_to_gradients(plan, fleet);
+  for (const DeviceGroup* group : groups_of(plan))
+    found.shares.push_back({share_of(*group), Seconds(seconds[found.shares.size()])});
+  std::map<int, std::vector<sim::PreparedFleet::Memory>> by_kind;  // of node
+  for (const sim::Rank& rank : fleet.fleet().ranks) {
+    const auto [known, fresh] = by_kind.try_emplace(rank.kind);
+    if (fresh) known->second = fleet.memory(rank.kind);
+    for (const sim::PreparedFleet::Memory& group : known->second) {
+      found.bytes.push_back(static_cast<double>(group.bytes));
+      found.memory.push_back(static_cast<double>(group.room));
+    }
+  }
+  return found;
+}
+
+std::vector<Participant> participants_of(const ShareCosts& earlier, const ShareCosts& latest) {
+  std::vector<Participant> participants;
+  for (std::size_t g = 0; g < latest.shares.size(); ++g)
+    participants.push_back(linear_through(earlier.shares[g], latest.shares[g]));
+  return participants;
+}
+
+// Limits each group to the samples that its memory holds: bytes grow evenly with samples. A batch
+// that does not fit at all is not limited: require_memory tells which group lacks how much.
+std::vector<Participant> within_memory(std::vector<Participant> participants,
+                                       const ShareCosts& earlier, const ShareCosts& latest,
+                                       std::int64_t batch) {
+  std::vector<Participant> limited = participants;
+  double room = 0;
+  for (std::size_t g = 0; g < limited.size(); ++g) {
+    const auto samples = static_cast<double>(latest.shares[g].samples);
+    const double more = samples - static_cast<double>(earlier.shares[g].samples);
+    const double per_sample =
+        more == 0 ? latest.bytes[g] / samples : (latest.bytes[g] - earlier.bytes[g]) / more;
+    double most = static_cast<double>(batch);
+    if (latest.memory[g] > 0 && per_sample > 0)
+      most = std::min(most, samples + (latest.memory[g] - latest.bytes[g]) / per_sample);
+    if (!(most >= 1)) return participants;
+    limited[g].most = static_cast<std::int64_t>(most);
+    room += std::floor(most);
+  }
+  return room >= static_cast<double>(batch) ? limited : participants;
+}
+
+}  // namespace
+
 Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
                      const sim::Profiles& profiles, const NodeOptions& options) {
   const std::vector<NamedNode> nodes = chosen_nodes(platform, options.nodes);
@@ -179,18 +238,16 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
                        std::to_string(places.size()) + " groups");
     return with(shares);
   }
-  Plan plan = with(shares_by(std::vector<double>(places.size(), 1), recipe.batch));
-  // What a share costs is not quite in proportion to its samples: a second look is nearer.
-  for (int round = 0; options.shares == "speed" && round < 2; ++round) {
-    sim::PreparedFleet fleet(graph, recipe, platform, profiles);
-    fleet.follow(plan);
-    std::vector<double> speeds = seconds_to_gradients(plan, fleet);
-    const auto groups = groups_of(plan);
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      speeds[g] = static_cast<double>(share_of(*groups[g])) / speeds[g];
-    plan = with(shares_by(speeds, recipe.batch));
-  }
-  return plan;
+  const std::vector<std::int64_t> equal = equal_chunks(recipe.batch, std::ssize(places));
+  if (options.shares == "equal") return with(equal);
+  // The costs of shares of two sizes tell what a share costs beside its samples.
+  const auto costs = [&](const std::vector<std::int64_t>& shares) {
+    return share_costs(with(shares), sim::PreparedFleet(graph, recipe, platform, profiles));
+  };
+  const ShareCosts first = costs(equal);
+  const ShareCosts second = costs(balanced_shares(participants_of(first, first), recipe.batch));
+  return with(balanced_shares(
+      within_memory(participants_of(first, second), first, second, recipe.batch), recipe.batch));
 }
 
 void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet) {

@@ -6,6 +6,8 @@
 #include "app/forecast.h"
 #include "app/granularity.h"
 #include "base/error.h"
+#include "plan/make_plan.h"
+#include "plan/shares.h"
 #include "tasks/balance.h"
 #include "tasks/meetings.h"
 #include "train/balance.h"
@@ -122,12 +124,11 @@ void share_out(TrainJob& job, const std::string& shares, int workers,
   group.slow = slow_workers(slow, workers);
   job.plan.placement = Placement::hybrid;
   job.plan.order.clear();
+  if (shares == "equal") return use(group, equal_chunks(job.recipe.batch, workers));
   std::vector<double> speeds(static_cast<std::size_t>(workers), 1);
-  if (shares == "speed")
-    for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
-  const std::vector<std::int64_t> chunks = shares_by(speeds, job.recipe.batch);
-  use(group, shares == "speed" ? balanced(job, group, chunks) : chunks);
-  if (shares != "speed" || workers < 2 || !trials.budget) return;
+  for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
+  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch)));
+  if (workers < 2 || !trials.budget) return;
   // What a chunk costs beside others is known less well than how long a few steps take.
   if (!job.profile) job.profile = profile_here();
   const double step_seconds = Forecast(job).play().step_seconds;

@@ -17,6 +17,7 @@
 #include "exec/frame.h"
 #include "exec/gates.h"
 #include "exec/interpreter.h"
+#include "exec/null_device.h"
 #include "exec/observe.h"
 #include "exec/prepared_list.h"
 #include "exec/redux.h"
@@ -68,7 +69,7 @@ class Executor::Impl {
         runtime_(runtime_options(plan)),
         ids_(plan),
         turns_done_(ids_.workers.size()),
-        backend_(make_backend()),
+        backend_(options_.null_kernels ? nullptr : make_backend()),
         workers_(STARPU_NMAXWORKERS),
         places_(blueprint.chunks.size()),
         buffers_(blueprint, ids_.memory_nodes) {
@@ -233,7 +234,7 @@ class Executor::Impl {
 
   // What a StarPU worker keeps from task to task; made on its own thread.
   struct WorkerState {
-    std::unique_ptr<CpuDevice> cpu;
+    std::unique_ptr<Device> cpu;
     std::unique_ptr<Frame> frame;
     std::unique_ptr<CudaRunner> cuda;
     double slowness = 1;
@@ -247,6 +248,12 @@ class Executor::Impl {
     return std::make_unique<cpu::Backend>(
         blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
         options_.numbers.samples, options_.normalisation);
+  }
+
+  // On the worker's thread.
+  std::unique_ptr<Device> make_cpu_device() {
+    if (options_.null_kernels) return std::make_unique<NullDevice>(blueprint.graph.loss());
+    return std::make_unique<CpuDevice>(*backend_, runtime_.team());
   }
 
   BoundTo bound_to(const Task& task, const FixedPlace& place) const {
@@ -393,7 +400,7 @@ class Executor::Impl {
     if (!worker.frame) {
       worker.frame = std::make_unique<Frame>(blueprint);
       runtime_.settle_worker();
-      worker.cpu = std::make_unique<CpuDevice>(*backend_, runtime_.team());
+      worker.cpu = make_cpu_device();
     }
     const auto begin = TraceClock::now();
     const Frame::Scope bound(*worker.frame);
@@ -401,6 +408,7 @@ class Executor::Impl {
       worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer],
                          run.data ? run.data[i] : pointer_of(buffers[i]));
     carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
+    if (options_.null_kernels) wait_until(begin + options_.null_kernels(*run.task));
     if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
   }
 

@@ -58,6 +58,10 @@ struct ExecOptions {
   // What schedulers reckon with; without a profile, a guess. `data` as the recipe writes it.
   std::shared_ptr<const Profile> profile = nullptr;
   std::string data = {};
+  // To test and time the runtime by itself: kernels of CPU workers compute nothing, and each task
+  // holds its worker for as long as this says, which schedulers also reckon with. Loading still
+  // calls StepInput::load. None: kernels compute.
+  std::function<Seconds(const Task&)> null_kernels = {};
 };
 
 // A loss or a gradient is infinite or not a number. From then on no list moves parameters, not even

@@ -27,6 +27,10 @@ std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
                            list.job == Job::evaluate ? Pass::evaluate : Pass::train);
   std::vector<double> predicted;
   for (const Task& task : list.tasks) {
+    if (options.null_kernels) {
+      predicted.push_back(1e6 * options.null_kernels(task).count());
+      continue;
+    }
     const DeviceGroup& group = blueprint.group(task.group);
     const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
     predicted.push_back(1e6 * costs.of(task, busy).seconds);

@@ -1,7 +1,6 @@
 #include "plan/make_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "graph/op.h"
@@ -96,25 +95,6 @@ std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i)
     chunks.push_back(batch * (i + 1) / count - batch * i / count);
   return chunks;
-}
-
-std::vector<std::int64_t> shares_by(const std::vector<double>& rates, std::int64_t batch) {
-  double total = 0, so_far = 0;
-  for (const double rate : rates) total += rate;
-  std::vector<std::int64_t> shares;
-  std::int64_t left = batch;
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    const auto others = static_cast<std::int64_t>(rates.size() - i - 1);
-    // What is rounded off one is made good by the next, or the last of a thousand would pay for
-    // all.
-    so_far += rates[i];
-    const auto fair = std::llround(so_far / total * static_cast<double>(batch)) - (batch - left);
-    shares.push_back(
-        others == 0 ? left
-                    : std::clamp<std::int64_t>(fair, 1, std::max<std::int64_t>(left - others, 1)));
-    left -= shares.back();
-  }
-  return shares;
 }
 
 std::vector<DeviceKind> devices_named(const std::string& text) {

@@ -38,9 +38,6 @@ std::vector<DeviceKind> devices_named(const std::string& text);
 // `count` chunks of a batch, sizes as equal as whole samples allow.
 std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count);
 
-// Samples of a batch in proportion to `rates`, at least one for each.
-std::vector<std::int64_t> shares_by(const std::vector<double>& rates, std::int64_t batch);
-
 // FLOPs of one training step on one sample.
 double step_flops(const Graph& graph);
 

@@ -1,10 +1,9 @@
 #include "sim/fleet_plan.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "base/error.h"
+#include "plan/shares.h"
 #include "tasks/choose.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
@@ -49,25 +48,6 @@ std::vector<double> speeds_of(const std::vector<Site>& sites) {
                        "' says nothing of its flops; add them to its costs");
   }
   return speeds;
-}
-
-// Whole samples in proportion to speed, at least one each. What is left over goes to those who were
-// rounded down most: among a thousand, no one may be left with what all others were rounded by.
-std::vector<std::int64_t> shares_of(const std::vector<double>& speeds, std::int64_t total) {
-  const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.0);
-  std::vector<std::int64_t> shares;
-  std::vector<double> missing;
-  for (const double speed : speeds) {
-    const double wanted = static_cast<double>(total) * speed / sum;
-    shares.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted)));
-    missing.push_back(wanted - static_cast<double>(shares.back()));
-  }
-  std::vector<std::size_t> order(speeds.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return missing[i]; });
-  std::int64_t left = total - std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
-  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++shares[order[i]];
-  return shares;
 }
 
 }  // namespace
@@ -222,7 +202,7 @@ void PreparedFleet::spread(const Spread& spread) {
   if (spread.ranks > 0) sites.resize(static_cast<std::size_t>(spread.ranks));
   const auto count = static_cast<std::int64_t>(sites.size());
   std::vector<std::int64_t> batches(sites.size(), spread.batch);
-  if (spread.by_speed) batches = shares_of(speeds_of(sites), spread.batch * count);
+  if (spread.by_speed) batches = shares_by_speed(speeds_of(sites), spread.batch * count);
   fleet_.update = spread.update;
   fleet_.server_sends_last = spread.server_sends_last;
   const double flops = spread.images_per_s * step_flops(graph_);

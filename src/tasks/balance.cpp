@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/make_plan.h"
+#include "plan/shares.h"
 #include "tasks/meetings.h"
 
 namespace regatta {
@@ -24,20 +24,20 @@ std::vector<std::int64_t> between(const std::vector<std::int64_t>& a,
     middle.push_back(static_cast<double>(a[i] + b[i]) / 2);
     batch += a[i];
   }
-  return shares_by(middle, batch);
+  return shares_by_speed(middle, batch);
 }
 
 }  // namespace
 
 std::vector<std::int64_t> balanced_chunks(const std::vector<std::int64_t>& chunks,
                                           const std::vector<double>& seconds) {
-  std::vector<double> rates;
+  std::vector<double> speeds;
   std::int64_t batch = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    rates.push_back(static_cast<double>(chunks[i]) / std::max(seconds[i], shortest));
+    speeds.push_back(static_cast<double>(chunks[i]) / std::max(seconds[i], shortest));
     batch += chunks[i];
   }
-  return shares_by(rates, batch);
+  return shares_by_speed(speeds, batch);
 }
 
 double TriedShares::apart_in_all() const {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "plan/segments.h"
+#include "plan/shares.h"
 
 namespace regatta {
 namespace {
@@ -181,18 +182,10 @@ class Search {
     if (options_.chunks || point.chunks.size() > 1 || point.workers < 2) return {};
     const std::int64_t count = chunk_count(point);
     if (count < 2 * point.workers || samples() < 2 * count) return {};
+    std::vector<double> sizes(static_cast<std::size_t>(count), 3);
+    std::fill_n(sizes.rbegin(), point.workers, 2);  // the last round has two thirds
     Point tapered = point;
-    tapered.chunks.clear();
-    std::int64_t left = samples();
-    const std::int64_t weights = 3 * count - point.workers;  // the last round has two thirds
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t weight = i < count - point.workers ? 3 : 2;
-      const std::int64_t size =
-          i + 1 == count ? left : std::max<std::int64_t>(1, samples() * weight / weights);
-      tapered.chunks.push_back(size);
-      left -= size;
-    }
-    if (left != 0 || std::ranges::min(tapered.chunks) < 1) return {};
+    tapered.chunks = shares_by_speed(sizes, samples());
     return {tapered};
   }
 
@@ -386,7 +379,7 @@ Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, co
 std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
                                                        const PlanOptions& options,
                                                        const CostsFor& costs, int cpus) {
-  std::vector<double> rates;
+  std::vector<double> speeds;
   for (const DeviceKind device : options.devices) {
     PlanOptions alone = options;
     alone.devices = {device};
@@ -396,9 +389,9 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
             ? choose(graph, recipe, alone, costs, cpus).best()
             : predict(graph, recipe, make_plan(graph, recipe, alone), costs, cpus);
     if (found.known < known_both) return std::nullopt;
-    rates.push_back(1 / found.step_seconds);
+    speeds.push_back(1 / found.step_seconds);
   }
-  return shares_by(rates, recipe.batch);
+  return shares_by_speed(speeds, recipe.batch);
 }
 
 std::string explain(const Choice& choice, std::size_t rows) {

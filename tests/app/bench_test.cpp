@@ -82,6 +82,35 @@ TEST(BenchCell, TimesEveryStep) {
   EXPECT_EQ(read_json(file).at("step_s").size(), 9u);
 }
 
+TEST(BenchRuntime, CountsTasksByWorkersAndChunks) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "r.json").string();
+  const ProgramRun run = run_regatta({"bench", "runtime", "--workers", "1,2", "--chunks", "2,8",
+                                      "--kernels", "1e-5", "--seconds", "0.02", "--json", file});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json rows = read_json(file).at("rows");
+  ASSERT_EQ(rows.size(), 4u);
+  for (const Json& row : rows) {
+    EXPECT_GT(row.at("tasks_per_s").get<double>(), 0);
+    // Workers cannot be held for longer than there is time.
+    EXPECT_GT(row.at("in_kernels").get<double>(), 0);
+    EXPECT_LE(row.at("in_kernels").get<double>(), 1);
+  }
+  EXPECT_GT(rows[1].at("tasks").get<int>(), rows[0].at("tasks").get<int>());
+}
+
+TEST(BenchRuntime, WrongFlagsAreRefused) {
+  const auto refused = [](const char* flag, const char* value) {
+    const ProgramRun run = run_regatta({"bench", "runtime", flag, value});
+    EXPECT_EQ(run.code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(refused("--kernels", "fast"), HasSubstr("--kernels fast: use none, or the seconds"));
+  EXPECT_THAT(refused("--kernels", "-1"), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(refused("--chunks", "0"), HasSubstr("--chunks 0: use 1 to"));
+  EXPECT_THAT(refused("--workers", "1,9999"), HasSubstr("--workers 1,9999: use 1 to"));
+}
+
 TEST(Bench, SecondsThatAreNoNumberAreRefused) {
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"bench", "granularity", "--seconds", "nan"},

@@ -109,6 +109,29 @@ TEST(NodePlan, SharesCanBeEqualOrGiven) {
       HasSubstr("no node 'nowhere'"));
 }
 
+// The fast node could do three quarters of the batch, but has memory for less.
+TEST(NodePlan, SharesBySpeedFitIntoMemory) {
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0"};
+  Platform platform = unequal();
+  const auto planned = [&] {
+    const Plan plan = app::plan_over_nodes(lenet5(), recipe_of(400), platform, {}, options);
+    app::require_memory(lenet5(), plan, recipe_of(400), platform);
+    return std::pair(share_of(plan.nodes[0]), share_of(plan.nodes[1]));
+  };
+  const auto [most, rest] = planned();
+  EXPECT_NEAR(static_cast<double>(most), 300, 15);
+  // What a plan with 200 samples for each needs.
+  options.shares = "equal";
+  sim::PreparedFleet fleet(lenet5(), recipe_of(400), platform, {});
+  fleet.follow(app::plan_over_nodes(lenet5(), recipe_of(400), platform, {}, options));
+  options.shares = "speed";
+  platform.nodes[0].groups[0].memory = static_cast<std::int64_t>(fleet.memory(0).front().bytes);
+  const auto [fewer, more] = planned();
+  EXPECT_NEAR(static_cast<double>(fewer), 200, 2);
+  EXPECT_EQ(fewer + more, 400);
+}
+
 TEST(NodePlan, TooLittleMemoryIsToldWithTheLargestConsumers) {
   app::NodeOptions options;
   options.nodes = {"fast", "slow-0"};

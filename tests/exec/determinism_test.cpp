@@ -14,7 +14,7 @@ void expect_same_bits(const Graph& graph, std::int64_t batch) {
   const ReferenceSgd sgd{.learning_rate = 0.01, .momentum = 0.9, .weight_decay = 1e-4};
   std::optional<ExecutedRun> first;
   for (const int workers : {1, 2, 4})
-    for (const char* scheduler : {"lws", "eager", "dmda"})
+    for (const char* scheduler : {"regatta", "lws", "eager", "dmda"})
       for (int repetition = 0; repetition < 5; ++repetition) {
         PlanOptions options;
         options.workers = workers;

@@ -18,7 +18,7 @@ TEST(BalancedChunks, MoveFromTheLateToTheEarly) {
   EXPECT_EQ(balanced_chunks({30, 30}, {1, 2}), (Chunks{40, 20}));
   EXPECT_EQ(balanced_chunks({40, 20}, {1, 1}), (Chunks{40, 20}));
   EXPECT_EQ(balanced_chunks({40, 20}, {0.37, 0.389}), (Chunks{41, 19}));
-  EXPECT_EQ(balanced_chunks({10, 10, 10}, {1, 1, 4}), (Chunks{13, 14, 3}));
+  EXPECT_EQ(balanced_chunks({10, 10, 10}, {1, 1, 4}), (Chunks{14, 13, 3}));
 }
 
 // Two layers: one takes a sample's time, the other also the same for every chunk; the second
