@@ -19,7 +19,7 @@ Crew::Crew(World& world, const Work& work, const Berth& berth, Options options, 
       berth_(berth),
       options_(std::move(options)),
       events_(std::move(events)),
-      turns_(work.places(), workers_of(work.blueprint().plan).size()),
+      turns_(workers_of(work.blueprint().plan).size()),
       ready_(work.pools().size()),
       busy_(work.pools().size(), 0),
       homes_(work.blueprint().chunks.size(), -1) {
@@ -170,7 +170,8 @@ void Crew::queue(std::int64_t id) {
       {.list = step_of(id),
        .rank = work_.rank(task),
        .order = static_cast<std::int64_t>(task),
-       .home = chunk ? homes_[chunk->value] : -1});
+       .home = chunk ? homes_[chunk->value] : -1,
+       .fixed = work_.place(task, step_of(id))});
   hand_out();
 }
 
@@ -183,7 +184,7 @@ void Crew::hand_out() {
     const std::ptrdiff_t found = turns_.pick(ready, w);
     if (found < 0) continue;
     const auto chosen = static_cast<std::size_t>(found);
-    turns_.taken(ready[chosen], w);
+    turns_.taken(ready[chosen]);
     const std::int64_t id =
         number(ready[chosen].list, static_cast<std::size_t>(ready[chosen].order));
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));

@@ -90,13 +90,14 @@ class Game {
   Game(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
        const PlayOptions& options)
       : list_(list),
-        crowded_(options.crowded),
+        crowded_(takes_all_cpus(blueprint.plan)),
         in_flight_(static_cast<std::size_t>(blueprint.plan.steps_in_flight)),
         pools_(blueprint.plan),
         lines_(blueprint, list, costs, pools_),
         runtime_(costs.runtime()),
         count_(list.tasks.size()),
-        turns_(fixed_places(blueprint, list), workers_of(blueprint.plan).size()),
+        places_(fixed_places(blueprint, list), workers_of(blueprint.plan).size()),
+        turns_(workers_of(blueprint.plan).size()),
         ready_(pools_.sizes.size()),
         busy_(pools_.sizes.size(), 0) {
     for (std::size_t p = 0; p < pools_.sizes.size(); ++p)
@@ -104,7 +105,8 @@ class Game {
     const std::vector<double> slowness = slowness_of(blueprint.plan);
     for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
       workers_[w].slowness = slowness[w];
-    steps_ = static_cast<std::size_t>(options.steps);
+    // Until the ring is full, submission runs ahead of its steady pace.
+    steps_ = std::max(static_cast<std::size_t>(options.steps), in_flight_ + 2);
     for (std::uint32_t g = 0; g < pools_.sizes.size(); ++g) {
       spreads_.emplace_back();
       if (g >= groups_of(blueprint.plan).size()) continue;  // loaders
@@ -241,10 +243,11 @@ class Game {
   void make_ready(std::int64_t id) {
     const Task& task = task_of(id);
     const std::size_t index = static_cast<std::size_t>(id) % count_;
+    const auto step = static_cast<std::int64_t>(static_cast<std::size_t>(id) / count_);
     const int* home = home_of(task);
     ready_[static_cast<std::size_t>(pools_.of(task))].push_back(
-        {static_cast<std::int64_t>(static_cast<std::size_t>(id) / count_), ranks_[index],
-         static_cast<std::int64_t>(index), home ? *home : -1});
+        {step, ranks_[index], static_cast<std::int64_t>(index), home ? *home : -1,
+         places_.at(index, step)});
   }
 
   void hand_out() {
@@ -256,7 +259,7 @@ class Game {
       if (found >= 0) {
         const auto chosen = static_cast<std::size_t>(found);
         const ReadyTask taken = ready[chosen];
-        turns_.taken(taken, static_cast<int>(w));
+        turns_.taken(taken);
         ready[chosen] = ready.back();
         ready.pop_back();
         worker.task = taken.list * static_cast<std::int64_t>(count_) + taken.order;
@@ -406,7 +409,7 @@ class Game {
   }
 
   const TaskList& list_;
-  bool crowded_;
+  bool crowded_;  // the thread that submits has no CPU of its own: what it does, a worker does not
   std::size_t steps_ = 4, in_flight_;
   Pools pools_;
   CostLines lines_;
@@ -420,6 +423,7 @@ class Game {
   double submission_seconds_ = 0;   // of a step
   std::size_t submitting_ = 0, submitted_ = 0;
   double submission_start_ = 0;
+  StepPlaces places_;
   Turns turns_;
   std::vector<std::vector<ReadyTask>> ready_;  // by pool
   std::vector<int> busy_;                      // by pool: workers that have a task
