@@ -46,7 +46,7 @@ std::int64_t steps_beside(const trace::Record& measured) {
 
 // The policy of another scheduler is not ours to simulate: what it did is repeated.
 std::string replay_strangers(TrainJob& job, const trace::Record& measured) {
-  if (job.plan.scheduler == "regatta" || job.plan.placement != Placement::dynamic) return {};
+  if (job.plan.scheduler == own_scheduler || job.plan.placement != Placement::dynamic) return {};
   const Forecast asked(job);
   job.plan.order = recorded_order(measured, asked.blueprint(), asked.list());
   job.plan.placement = Placement::fixed;

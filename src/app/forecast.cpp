@@ -26,10 +26,7 @@ Forecast::Forecast(const TrainJob& job)
   require_order(blueprint_, list_);
 }
 
-Played Forecast::play() const {
-  return regatta::play(blueprint_, list_, *costs_,
-                       {.crowded = threads_of(blueprint_.plan) >= available_cpus()});
-}
+Played Forecast::play() const { return regatta::play(blueprint_, list_, *costs_); }
 
 std::vector<std::vector<std::uint32_t>> Forecast::order() const {
   std::vector<RanAt> tasks;

@@ -123,6 +123,7 @@ TrainJob job_of_replay(const fs::path& run) {
   const TaskList list = lower(blueprint, Job::train);
   job.plan.order = recorded_order(record, blueprint, list);
   job.plan.placement = Placement::fixed;
+  job.plan.scheduler = own_scheduler;  // the only one that follows an order
   job.profile = profile_here();
   return job;
 }

@@ -168,7 +168,7 @@ PlanFile plan_here(const PlanFlags& flags) {
     slow_down(job.plan, flags.placement.slow);
   if (flags.placement.placement) place(job, *flags.placement.placement);
   job.plan.platform = machine_fingerprint();
-  require_valid(job.plan, job.graph, job.recipe.batch);
+  require_runnable(job);
   require_memory(job.graph, job.plan, job.recipe, this_machine());
 
   const Forecast forecast(job);

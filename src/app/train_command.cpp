@@ -435,7 +435,6 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
       flags.job.test.value_or(job.data->info().splits_coincide ? "none" : job.recipe.data);
   if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
   slow_down(job.plan, flags.placement.slow);
-  require_valid(job.plan, job.graph, job.recipe.batch);
   goal.last_step = last_step_asked(flags, job);
   return job;
 }
@@ -472,6 +471,8 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
         if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
       }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
+  // An order is for the task list that the CPUs of its own machine give.
+  if (job.plan.order.empty()) job.plan.cpus = available_cpus();
   goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
   return std::move(job);
 }
@@ -530,6 +531,7 @@ int run_train(std::span<const char* const> arguments) {
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
                        : flags.placement.from_file() ? planned_job(app, flags, goal)
                                                      : new_job(flags, goal);
+  require_runnable(job);
   if (planned) tell_cpus(threads_of(job.plan), "the plan");
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)

@@ -33,6 +33,7 @@ namespace regatta {
 namespace {
 
 RuntimeOptions runtime_options(const Plan& plan) {
+  require_no_fault(hindrances(plan));
   RuntimeOptions options{
       .cpu_workers = plan.loaders, .team = 1, .gpus = 0, .scheduler = plan.scheduler};
   for (const DeviceGroup* group : groups_of(plan)) {
@@ -49,9 +50,8 @@ RuntimeOptions runtime_options(const Plan& plan) {
 // Whether tasks wait at gates: where all share one memory and come to our scheduler.
 bool has_gates(const Plan& plan) {
   const auto on_cpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; };
-  return plan.scheduler == own_scheduler && plan.placement == Placement::dynamic &&
-         plan.reduction != Reduction::redux && plan.perf_model == PerfModel::fitted &&
-         std::ranges::all_of(groups_of(plan), on_cpu);
+  return plan.scheduler == own_scheduler && plan.reduction != Reduction::redux &&
+         plan.perf_model == PerfModel::fitted && std::ranges::all_of(groups_of(plan), on_cpu);
 }
 
 std::byte* pointer_of(void* buffer) {
@@ -68,7 +68,6 @@ class Executor::Impl {
         codelets_(plan.perf_model, graph.name()),
         runtime_(runtime_options(plan)),
         ids_(plan),
-        turns_done_(ids_.workers.size()),
         backend_(options_.null_kernels ? nullptr : make_backend()),
         workers_(STARPU_NMAXWORKERS),
         places_(blueprint.chunks.size()),
@@ -105,6 +104,7 @@ class Executor::Impl {
     submission->undone = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = submission->number = steps_submitted_++;
+    submission->step = prepared.submitted++;
     if (sink_) {
       submission->times.resize(list.tasks.size());
       for (TaskTimes& times : submission->times) times.depth = depth_;
@@ -256,13 +256,11 @@ class Executor::Impl {
     return std::make_unique<CpuDevice>(*backend_, runtime_.team());
   }
 
-  BoundTo bound_to(const Task& task, const FixedPlace& place) const {
-    BoundTo bound{.worker = task.on_host ? -1 : ids_.gpu[task.group.value]};
-    if (place.worker < 0) return bound;
-    const auto worker = static_cast<std::size_t>(place.worker);
-    bound.worker = ids_.workers[worker];
-    if (place.turn > 0) bound.turn = turns_done_[worker] + place.turn;
-    return bound;
+  // For our scheduler: the worker by StarPU's number.
+  FixedPlace fixed_place(const PreparedList& prepared, std::size_t task, std::int64_t step) const {
+    FixedPlace place = prepared.places.at(task, step);
+    if (place.worker >= 0) place.worker = ids_.workers[static_cast<std::size_t>(place.worker)];
+    return place;
   }
 
   UpdateNumbers numbers_of(const StepInput& input) const {
@@ -340,8 +338,6 @@ class Executor::Impl {
         submission.task_finished();
       }
     }
-    const std::vector<unsigned>& turns = next.prepared->turns;
-    for (std::size_t w = 0; w < turns.size(); ++w) turns_done_[w] += turns[w];
     return true;
   }
 
@@ -351,8 +347,10 @@ class Executor::Impl {
     const Task& task = prepared.list.tasks[t];
     TaskRun& run = submission.runs.emplace_back(
         TaskRun{this, &submission, &prepared.list, &task, nullptr, prepared.predicted[t]});
-    run.ready = {static_cast<std::int64_t>(submission.number), prepared.ranks[t],
-                 static_cast<std::int64_t>(t)};
+    run.ready = {.list = static_cast<std::int64_t>(submission.number),
+                 .rank = prepared.ranks[t],
+                 .order = static_cast<std::int64_t>(t),
+                 .fixed = fixed_place(prepared, t, submission.step)};
     run.place = place_of(task);
     if (!submission.times.empty()) run.times = &submission.times[t];
     if (submission.gates) {
@@ -360,10 +358,11 @@ class Executor::Impl {
       run.data = next.data->data() + prepared.first_handle[t];
       gates_.line_up(run, t, *submission.gates);
     }
-    const bool on_gpu = !task.on_host && ids_.gpu[task.group.value] >= 0;
-    submit_task(run, codelets_.of(task, on_gpu),
+    const int gpu = task.on_host ? -1 : ids_.gpu[task.group.value];
+    // Only our scheduler knows of turns.
+    submit_task(run, codelets_.of(task, gpu >= 0),
                 std::span(*next.handles).subspan(prepared.first_handle[t], task.accesses.size()),
-                bound_to(task, prepared.fixed[t]), &ended);
+                run.ready.fixed.turn > 0 ? -1 : gpu, &ended);
   }
 
   // --- on a worker
@@ -504,7 +503,6 @@ class Executor::Impl {
   Runtime runtime_;  // first to come, last to go of all that StarPU knows
   ReduxCodelets redux_;
   WorkerIds ids_;
-  std::vector<unsigned> turns_done_;  // by worker of the plan: tasks submitted to it in order
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, PreparedList> lists_;

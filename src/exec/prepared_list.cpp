@@ -9,17 +9,6 @@
 namespace regatta {
 namespace {
 
-void fix_places(const Blueprint& blueprint, PreparedList& made) {
-  const Plan& plan = blueprint.plan;
-  if (plan.placement == Placement::fixed && trains(made.list.job) && made.list.job != Job::train)
-    throw InputError("--placement static is for steps of one batch: drop --accumulate");
-  require_order(blueprint, made.list);
-  made.fixed = fixed_places(blueprint, made.list);
-  made.turns.assign(workers_of(plan).size(), 0);
-  for (const FixedPlace& place : made.fixed)
-    if (place.turn > 0) ++made.turns[static_cast<std::size_t>(place.worker)];
-}
-
 // Once for all steps, since schedulers ask while tasks fly. Microseconds by task.
 std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
                             const ExecOptions& options) {
@@ -46,7 +35,8 @@ PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& opt
   made.list = lower(blueprint, job);
   if (const auto broken = faults(made.list); !broken.empty())
     throw Error("internal: the task list is broken: " + broken.front());
-  fix_places(blueprint, made);
+  require_order(blueprint, made.list);
+  made.places = StepPlaces(fixed_places(blueprint, made.list), workers_of(blueprint.plan).size());
   made.predicted = predict(blueprint, made.list, options);
   made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
   std::size_t handles = 0;

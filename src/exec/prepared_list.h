@@ -16,8 +16,8 @@ struct PreparedList {
   TaskList list;
   std::vector<double> predicted;          // by task: microseconds
   std::vector<double> ranks;              // by task: how urgent it is
-  std::vector<FixedPlace> fixed;          // by task: what the plan fixes of it
-  std::vector<std::uint32_t> turns;       // by worker of the plan: tasks that it runs in order
+  StepPlaces places;                      // what the plan fixes of its tasks
+  std::int64_t submitted = 0;             // times so far
   std::vector<std::size_t> first_handle;  // by task: in the lists below
   std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
   std::vector<Data> data;                 // likewise: where it lies, if in main memory

@@ -19,6 +19,7 @@
 #include "exec/scheduler.h"
 #include "exec/teams.h"
 #include "exec/worker_times.h"
+#include "plan/plan.h"
 #include "platform/machine.h"
 
 namespace regatta {

@@ -11,11 +11,12 @@
 
 #include "exec/submission.h"
 #include "exec/worker_times.h"
+#include "tasks/placement.h"
 
 namespace regatta {
 namespace {
 
-// One list for all workers: whoever is free takes what the policy says.
+// One list for all workers: whoever is free takes what the policy says of what it may take.
 class ReadyList {
  public:
   explicit ReadyList(bool crowded) : crowded_(crowded) {}
@@ -36,11 +37,15 @@ class ReadyList {
   void add(const TaskRun& run) {
     const int home = run.place ? run.place->load(std::memory_order_relaxed) : -1;
     const Lock lock(mutex_);
-    ready_.push_back(run.ready);
-    ready_.back().home = home;
-    tasks_.push_back(run.starpu);
+    Pool& pool = pools_[run.starpu->cl->where == STARPU_CUDA];
+    pool.ready.push_back(run.ready);
+    pool.ready.back().home = home;
+    pool.tasks.push_back(run.starpu);
     count_.fetch_add(1, std::memory_order_release);
-    wake(run.starpu, home);
+    if (const int own = run.ready.fixed.worker; own < 0)
+      wake(run.starpu, home);
+    else if (waits(own))
+      call(own);
   }
 
   starpu_task* pop(int worker) {
@@ -64,6 +69,12 @@ class ReadyList {
   }
 
  private:
+  // Tasks that one kind of workers runs.
+  struct Pool {
+    std::vector<ReadyTask> ready;
+    std::vector<starpu_task*> tasks;  // of `ready`, at the same places
+  };
+
   // Held for less than a microsecond, so it is worth looking again before going to sleep over it.
   class Lock {
    public:
@@ -94,27 +105,38 @@ class ReadyList {
         strangers_.erase(each);
         return task;
       }
-    // Ours are for CPUs: what a GPU computes is bound to its worker.
-    if (tasks_.empty() || starpu_worker_get_type(worker) != STARPU_CPU_WORKER) return nullptr;
-    const std::size_t chosen = pick(ready_, worker);
-    starpu_task* task = tasks_[chosen];
-    ready_[chosen] = ready_.back();
-    ready_.pop_back();
-    tasks_[chosen] = tasks_.back();
-    tasks_.pop_back();
+    Pool& pool = pools_[starpu_worker_get_type(worker) != STARPU_CPU_WORKER];
+    const std::ptrdiff_t found = turns_.pick(pool.ready, worker);
+    if (found < 0) return nullptr;
+    const auto chosen = static_cast<std::size_t>(found);
+    turns_.taken(pool.ready[chosen]);
+    const bool own = pool.ready[chosen].fixed.worker >= 0;
+    starpu_task* task = pool.tasks[chosen];
+    pool.ready[chosen] = pool.ready.back();
+    pool.ready.pop_back();
+    pool.tasks[chosen] = pool.tasks.back();
+    pool.tasks.pop_back();
     if (auto* place = static_cast<const TaskRun*>(task->sched_data)->place)
       place->store(worker, std::memory_order_relaxed);
+    if (own) wake_for_rest(pool);
     return task;
   }
 
-  // One worker for one task: the one that has its data, else any that waits.
+  bool waits(int worker) const {
+    return waits_[static_cast<std::size_t>(worker)].load(std::memory_order_relaxed);
+  }
+  void call(int worker) {
+    waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
+  }
+
+  // A worker may have been called for a task that is free, and then have taken one of its own.
+  void wake_for_rest(const Pool& pool) {
+    for (std::size_t i = 0; i < pool.ready.size(); ++i)
+      if (pool.ready[i].fixed.worker < 0) return wake(pool.tasks[i], pool.ready[i].home);
+  }
+
+  // One worker for one task that is free: the one that has its data, else any that waits.
   void wake(starpu_task* task, int home) {
-    const auto waits = [&](int worker) {
-      return waits_[static_cast<std::size_t>(worker)].load(std::memory_order_relaxed);
-    };
-    const auto call = [&](int worker) {
-      waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
-    };
     if (home >= 0 && waits(home)) return call(home);
     const int workers = static_cast<int>(starpu_worker_get_count());
     for (int worker = 0; worker < workers; ++worker)
@@ -124,8 +146,8 @@ class ReadyList {
   const bool crowded_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_ = 0;
-  std::vector<ReadyTask> ready_;        // of tasks_, at the same places
-  std::vector<starpu_task*> tasks_;     // ours
+  std::array<Pool, 2> pools_;  // ours: of CPU workers, of GPUs
+  Turns turns_{STARPU_NMAXWORKERS};
   std::deque<starpu_task*> strangers_;  // StarPU's own, such as its reductions
   // Workers that looked and found nothing for them: they need not look before they are called.
   std::array<std::atomic<bool>, STARPU_NMAXWORKERS> waits_{};

@@ -7,10 +7,8 @@ namespace regatta {
 
 struct TaskRun;
 
-inline constexpr const char* own_scheduler = "regatta";
-
-// To be handed to StarPU when it starts. Our tasks carry their TaskRun in sched_data; those bound
-// to a GPU's worker never come here, and tasks that StarPU makes by itself go before ours.
+// To be handed to StarPU when it starts. Our tasks carry their TaskRun in sched_data; a GPU's come
+// here only where the plan gives them turns, and tasks that StarPU makes by itself go before ours.
 // `crowded`: no CPU is left for the thread that submits, so workers that wait must make room.
 starpu_sched_policy* scheduling_policy(bool crowded);
 

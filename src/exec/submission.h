@@ -27,8 +27,8 @@ struct TaskRun {
   TaskTimes* times = nullptr;  // of a run that is recorded
   double predicted_us = 0;     // by our own costs
   starpu_task* starpu = nullptr;
-  // For our scheduler: how urgent it is, and who ran the task before it on the same chunk, if it
-  // is one of a chunk.
+  // For our scheduler: how urgent it is and what the plan fixes of it, its worker by StarPU's
+  // number; and who ran the task before it on the same chunk, if it is one of a chunk.
   ReadyTask ready{};
   std::atomic<int>* place = nullptr;
   // Where it waits, and the data of its accesses; null: StarPU sees to both.
@@ -50,6 +50,7 @@ struct Submission {
   bool recorded = false;
   cuda::KernelLog* kernels = nullptr;      // whom launches of GPU tasks are marked for
   std::size_t number = 0;                  // of all lists submitted
+  std::int64_t step = 0;                   // times that its list was submitted before
   std::atomic<std::size_t> undone = 0;     // tasks that have not run
   std::atomic<std::size_t> remaining = 0;  // tasks whose end has not been noted; waited on
   std::atomic<bool> failed = false;

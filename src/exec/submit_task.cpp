@@ -44,14 +44,13 @@ void note_taken(void* times) { static_cast<TaskTimes*>(times)->taken = TraceCloc
 }  // namespace
 
 void submit_task(TaskRun& run, starpu_codelet* codelet,
-                 std::span<const starpu_data_handle_t> handles, const BoundTo& bound,
+                 std::span<const starpu_data_handle_t> handles, int worker,
                  void (*ended)(void* run)) {
   starpu_task* task = starpu_task_create();
   task->cl = codelet;
-  if (bound.worker >= 0) {
+  if (worker >= 0) {
     task->execute_on_a_specific_worker = 1;
-    task->workerid = static_cast<unsigned>(bound.worker);
-    task->workerorder = bound.turn;
+    task->workerid = static_cast<unsigned>(worker);
   }
   task->cl_arg = &run;
   task->cl_arg_size = sizeof run;

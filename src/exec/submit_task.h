@@ -9,17 +9,10 @@
 
 namespace regatta {
 
-// Who runs a task, by StarPU's number; -1: whoever its codelet allows.
-struct BoundTo {
-  int worker = -1;
-  // Among the worker's tasks of all steps, from 1 and without gaps: StarPU holds back what comes
-  // too early. 0: once it is ready.
-  unsigned turn = 0;
-};
-
-// `ended` is called with the run, on the worker, when it has.
+// `worker`: the one that StarPU gives it to without asking a scheduler; -1: none. `ended` is called
+// with the run, on the worker, when it has.
 void submit_task(TaskRun& run, starpu_codelet* codelet,
-                 std::span<const starpu_data_handle_t> handles, const BoundTo& bound,
+                 std::span<const starpu_data_handle_t> handles, int worker,
                  void (*ended)(void* run));
 
 }  // namespace regatta

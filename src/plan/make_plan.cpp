@@ -136,7 +136,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
     throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
                      " is for GPUs: use --devices cuda");
   plan.nodes = {node};
-  plan.workers_submit = options.cpus > 0 && threads_of(plan) >= options.cpus;
+  plan.cpus = options.cpus;
   return plan;
 }
 

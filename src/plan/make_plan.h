@@ -11,14 +11,14 @@ namespace regatta {
 
 struct PlanOptions {
   int workers = 1;  // CPUs to use: with teams there are fewer workers, each of `team` threads
-  int cpus = 0;     // that there are; 0: one more than are used
+  int cpus = 0;     // that there are; 0: more than are used
   std::optional<int> team = std::nullopt;  // default: 1
   Layout layout = Layout::blocked16;       // of the CPU group
   // Sizes; one number n means n equal chunks. With several devices it cuts the CPU's share.
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
   std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
-  std::string scheduler = "regatta";
+  std::string scheduler = own_scheduler;
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
 

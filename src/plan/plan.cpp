@@ -105,6 +105,8 @@ int threads_of(const Plan& plan) {
   return threads;
 }
 
+bool takes_all_cpus(const Plan& plan) { return plan.cpus > 0 && threads_of(plan) >= plan.cpus; }
+
 std::vector<double> slowness_of(const Plan& plan) {
   std::vector<double> slowness;
   for (const DeviceGroup* group : groups_of(plan)) {
@@ -296,14 +298,20 @@ std::vector<std::string> hindrances(const Plan& plan) {
     found.push_back("it is for " + std::to_string(plan.nodes.size()) +
                     " nodes, and only one can be used; simulate it");
   if (!plan.stages.empty()) found.emplace_back("it has stages, which can only be simulated");
+  if (plan.placement != Placement::dynamic && plan.scheduler != own_scheduler)
+    found.push_back("--placement " + std::string(placement_name(plan.placement)) +
+                    " needs --scheduler " + own_scheduler + ", not " + plan.scheduler);
   return found;
 }
 
 void require_valid(const Plan& plan, const Graph& graph, std::int64_t batch) {
-  const std::vector<std::string> found = faults(plan, graph, batch);
-  if (found.empty()) return;
+  require_no_fault(faults(plan, graph, batch));
+}
+
+void require_no_fault(const std::vector<std::string>& faults) {
+  if (faults.empty()) return;
   std::string message = "the plan cannot be followed: ";
-  for (std::size_t i = 0; i < found.size(); ++i) message += (i ? "; " : "") + found[i];
+  for (std::size_t i = 0; i < faults.size(); ++i) message += (i ? "; " : "") + faults[i];
   throw InputError(message);
 }
 

@@ -14,6 +14,9 @@
 
 namespace regatta {
 
+// The scheduler that asks our own policy (tasks/policy.h); all others are StarPU's.
+inline constexpr const char* own_scheduler = "regatta";
+
 // What shares memory and is fed as one: a node's cores, or one GPU.
 struct DeviceGroup {
   std::string name = "cpu";
@@ -88,14 +91,11 @@ struct Plan {
   // own that may run ahead: a task less for each chunk, but no gap is filled by loading. A GPU's
   // are always loaded apart, on the host.
   bool gather_loads = false;
-  // Long task lists are handed to StarPU by tasks of their own, a few tasks by each, which CPU
-  // workers run in their gaps: for where workers take all CPUs, so that the thread which submits
-  // would have to interrupt them.
-  bool workers_submit = false;
+  int cpus = 0;  // of the machine that it is for; 0: more than its threads take
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
-  std::string scheduler = "regatta";
+  std::string scheduler = own_scheduler;
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
   Placement placement = Placement::dynamic;
@@ -115,7 +115,11 @@ struct PlanWorker {
   int number = 0;                // among all workers of its kind
 };
 std::vector<PlanWorker> workers_of(const Plan& plan);
-int threads_of(const Plan& plan);                   // of all its workers and their teams
+int threads_of(const Plan& plan);  // of all its workers and their teams
+// Its threads take all CPUs of its machine, so the thread that submits would have to interrupt
+// them: long task lists are handed to StarPU by tasks of their own, a few tasks by each, which CPU
+// workers run in their gaps.
+bool takes_all_cpus(const Plan& plan);
 std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
 // By worker, from 0 to 1: of what sharing memory with all others of its group costs, how much it
 // costs this one. Who is slowed down computes for a part of its time and waits for the rest.
@@ -148,6 +152,8 @@ int gradient_slots(const Plan& plan);
 // Every broken invariant, one line each; empty for a sound plan.
 std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64_t batch);
 void require_valid(const Plan& plan, const Graph& graph, std::int64_t batch);  // InputError, all
+// Throws InputError with all of these faults; does nothing if there are none.
+void require_no_fault(const std::vector<std::string>& faults);
 
 // Every reason why this program, on one node, could not carry it out (it may still be simulated).
 std::vector<std::string> hindrances(const Plan& plan);

@@ -65,10 +65,12 @@ class PlanReader {
     plan.update = reader.word<NodeUpdate>("update", node_update_named, NodeUpdate::ring);
     plan.gather_phases = reader.truth("gather_phases");
     plan.gather_loads = reader.truth("gather_loads", false);
-    plan.workers_submit = reader.truth("workers_submit", false);
+    plan.cpus = static_cast<int>(reader.whole("cpus", 0, most_workers, 0));
     plan.bucket_bytes = reader.whole("bucket_bytes", 1, INT64_MAX);
     plan.steps_in_flight = static_cast<int>(reader.whole("steps_in_flight", 1, 64));
     plan.loaders = static_cast<int>(reader.whole("loaders", 0, most_workers));
+    // What earlier plans tell instead of the CPUs that it follows from.
+    if (reader.truth("workers_submit", false)) plan.cpus = threads_of(plan);
     plan.scheduler = reader.text("scheduler");
     plan.perf_model = reader.word<PerfModel>("perf_model", perf_model_named, Plan{}.perf_model);
     plan.deterministic = reader.truth("deterministic");
@@ -189,7 +191,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
   // Left out where they say nothing.
   if (!plan.platform.empty()) json["platform"] = plan.platform;
   if (plan.gather_loads) json["gather_loads"] = true;
-  if (plan.workers_submit) json["workers_submit"] = true;
+  if (plan.cpus > 0) json["cpus"] = plan.cpus;
   if (plan.nodes.size() > 1) json["update"] = node_update_name(plan.update);
   for (const Stage& stage : plan.stages)
     json["stages"].push_back({{"node", stage.node},

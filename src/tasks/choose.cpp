@@ -45,6 +45,12 @@ constexpr std::size_t many_tasks = 1500;
 constexpr double short_step = 5e-3, very_short_step = 5e-4;
 constexpr int ahead = 4, far_ahead = 8;
 
+// For a step that takes so long at least.
+int steps_in_flight(double least) {
+  if (least >= short_step) return Plan{}.steps_in_flight;
+  return least < very_short_step ? far_ahead : ahead;
+}
+
 // Where a plan lies among all that could be made.
 struct Point {
   int workers = 1, team = 1;
@@ -62,10 +68,8 @@ struct Point {
 class Search {
  public:
   Search(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-         const CostsFor& costs, int cpus)
-      : graph_(graph), recipe_(recipe), options_(options), costs_(costs), cpus_(cpus) {
-    options_.cpus = cpus;
-  }
+         const CostsFor& costs)
+      : graph_(graph), recipe_(recipe), options_(options), costs_(costs) {}
 
   Choice run() {
     if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
@@ -258,7 +262,7 @@ class Search {
   Candidate by_rule_of_thumb() const {
     Plan plan = make_plan(graph_, recipe_, options_);
     require_valid(plan, graph_, recipe_.batch);
-    return predict(graph_, recipe_, plan, costs_, cpus_);
+    return predict(graph_, recipe_, plan, costs_);
   }
 
   void consider(const Point& point) {
@@ -277,21 +281,23 @@ class Search {
       return;
     }
     ++tried_;
-    const Blueprint blueprint = make_blueprint(graph_, plan, numbers_of(recipe_), true);
-    const TaskList list = lower(blueprint, Job::train);
+    Blueprint blueprint = make_blueprint(graph_, plan, numbers_of(recipe_), true);
+    TaskList list = lower(blueprint, Job::train);
     const auto costs = costs_(blueprint);
     const double known = costs->measured_share(list, point.workers);
     best_known_ = std::max(best_known_, known);
     if (known < trusted * best_known_) return;
-    if (least_seconds(blueprint, list, *costs) > off_by * best_seconds) return;
-    const Played played = play(blueprint, list, *costs,
-                               {.steps = list.tasks.size() > many_tasks ? 3 : 4,
-                                .crowded = regatta::threads_of(plan) >= cpus_});
+    const double least = least_seconds(blueprint, list, *costs);
+    if (least > off_by * best_seconds) return;
+    // Before it is played, so that what is played is what will be run; buffers have a copy for
+    // each.
+    plan.steps_in_flight = blueprint.plan.steps_in_flight = steps_in_flight(least);
+    list = lower(blueprint, Job::train);
+    const Played played =
+        play(blueprint, list, *costs, {.steps = list.tasks.size() > many_tasks ? 3 : 4});
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds = std::min(best_seconds, played.step_seconds);
-    if (played.step_seconds < short_step)
-      plan.steps_in_flight = played.step_seconds < very_short_step ? far_ahead : ahead;
     Candidate made{std::move(plan),   {},   played.step_seconds, played.total,
                    list.tasks.size(), known};
     made.granularity = granularity_of(made.plan, point.segments);
@@ -340,7 +346,6 @@ class Search {
   const Recipe& recipe_;
   PlanOptions options_;
   const CostsFor& costs_;
-  int cpus_;
   std::set<Point> seen_;
   std::map<Point, Candidate> played_;
   std::optional<Plan> broken_;
@@ -357,16 +362,16 @@ Numbers numbers_of(const Recipe& recipe) {
 }
 
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-              const CostsFor& costs, int cpus) {
-  return Search(graph, recipe, options, costs, cpus).run();
+              const CostsFor& costs) {
+  return Search(graph, recipe, options, costs).run();
 }
 
-Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, const CostsFor& costs,
-                  int cpus) {
+Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan,
+                  const CostsFor& costs) {
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
   const TaskList list = lower(blueprint, Job::train);
   const auto prices = costs(blueprint);
-  const Played played = play(blueprint, list, *prices, {.crowded = threads_of(plan) >= cpus});
+  const Played played = play(blueprint, list, *prices);
   const std::string segments = std::to_string(plan.segments.size());
   return {plan,
           Search::granularity_of(plan, segments),
@@ -378,16 +383,15 @@ Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, co
 
 std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
                                                        const PlanOptions& options,
-                                                       const CostsFor& costs, int cpus) {
+                                                       const CostsFor& costs) {
   std::vector<double> speeds;
   for (const DeviceKind device : options.devices) {
     PlanOptions alone = options;
     alone.devices = {device};
     alone.chunks.reset();
-    const Candidate found =
-        device == DeviceKind::cpu
-            ? choose(graph, recipe, alone, costs, cpus).best()
-            : predict(graph, recipe, make_plan(graph, recipe, alone), costs, cpus);
+    const Candidate found = device == DeviceKind::cpu
+                                ? choose(graph, recipe, alone, costs).best()
+                                : predict(graph, recipe, make_plan(graph, recipe, alone), costs);
     if (found.known < known_both) return std::nullopt;
     speeds.push_back(1 / found.step_seconds);
   }

@@ -46,20 +46,19 @@ struct Choice {
 };
 
 // Fills in what `options` leaves open of segments, chunks, team, lanes and buckets, and uses
-// options.workers CPUs or fewer. `cpus`: those of the machine; with fewer than one to spare the
-// thread that submits takes time from a worker. Throws what make_plan throws.
+// options.workers CPUs or fewer. Throws what make_plan throws.
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-              const CostsFor& costs, int cpus);
+              const CostsFor& costs);
 
 // Shares of several devices in proportion to their predicted speeds alone; nothing if too little of
 // those is known.
 std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
                                                        const PlanOptions& options,
-                                                       const CostsFor& costs, int cpus);
+                                                       const CostsFor& costs);
 
 // The prediction for one plan.
-Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan, const CostsFor& costs,
-                  int cpus);
+Candidate predict(const Graph& graph, const Recipe& recipe, const Plan& plan,
+                  const CostsFor& costs);
 
 // The choice, the runners-up and the predicted times, as a table.
 std::string explain(const Choice& choice, std::size_t rows = 8);

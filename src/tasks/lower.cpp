@@ -483,7 +483,7 @@ std::string_view phase_name(Phase phase) { return phase_names[static_cast<std::s
 
 TaskList lower(const Blueprint& blueprint, Job job) {
   TaskList list = Lowering(blueprint, job).run();
-  if (blueprint.plan.workers_submit) let_workers_submit(blueprint, list);
+  if (takes_all_cpus(blueprint.plan)) let_workers_submit(blueprint, list);
   return list;
 }
 

@@ -20,7 +20,7 @@ NodeEngine::NodeEngine(Clock& clock, const NodeWork& work, const RankHosts& host
       hosts_(hosts),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
-      turns_(work.places(), workers_of(work.blueprint().plan).size()),
+      turns_(workers_of(work.blueprint().plan).size()),
       ready_(work.pools().size()),
       busy_(work.pools().size(), 0),
       paced_by_(work.pools().size(), 0),
@@ -174,7 +174,8 @@ void NodeEngine::queue(std::int64_t id) {
       {.list = step_of(id),
        .rank = work_.rank(task),
        .order = static_cast<std::int64_t>(task),
-       .home = chunk ? homes_[chunk->value] : -1});
+       .home = chunk ? homes_[chunk->value] : -1,
+       .fixed = work_.place(task, step_of(id))});
   assign_tasks();
 }
 
@@ -187,7 +188,7 @@ void NodeEngine::assign_tasks() {
     const std::ptrdiff_t found = turns_.pick(ready, w);
     if (found < 0) continue;
     const auto chosen = static_cast<std::size_t>(found);
-    turns_.taken(ready[chosen], w);
+    turns_.taken(ready[chosen]);
     const std::int64_t id =
         number(ready[chosen].list, static_cast<std::size_t>(ready[chosen].order));
     ready.erase(ready.begin() + found);

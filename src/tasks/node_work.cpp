@@ -14,7 +14,10 @@ namespace regatta {
 
 NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
                    std::vector<FixedPlace> places, bool several)
-    : blueprint_(blueprint), list_(list), runtime_(costs.runtime()), places_(std::move(places)) {
+    : blueprint_(blueprint),
+      list_(list),
+      runtime_(costs.runtime()),
+      places_(std::move(places), workers_of(blueprint.plan).size()) {
   make_pools();
   constexpr std::size_t nobody = ~std::size_t{0};
   awaiting_.assign(blueprint.buckets.size(), nobody);

@@ -33,7 +33,7 @@ class NodeWork {
   const TaskList& list() const { return list_; }
   const RuntimeCosts& runtime() const { return runtime_; }
   std::size_t tasks() const { return list_.tasks.size(); }
-  const std::vector<FixedPlace>& places() const { return places_; }
+  FixedPlace place(std::size_t task, std::int64_t step) const { return places_.at(task, step); }
   const std::vector<Pool>& pools() const { return pools_; }
   int host_pool() const { return host_; }
   int pool_of(std::size_t task) const { return pool_of_[task]; }
@@ -90,7 +90,7 @@ class NodeWork {
   const Blueprint& blueprint_;
   const TaskList& list_;
   RuntimeCosts runtime_;
-  std::vector<FixedPlace> places_;
+  StepPlaces places_;
   std::vector<Pool> pools_;
   int host_ = 0, memories_ = 1;
   std::vector<int> pool_of_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.h"
 #include "tasks/dependencies.h"
 
 namespace regatta {
@@ -63,7 +62,7 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
   std::vector<FixedPlace> places(list.tasks.size());
   if (ordered(plan, list)) {
     for (std::size_t w = 0; w < plan.order.size(); ++w) {
-      std::uint32_t turn = 0;
+      std::int64_t turn = 0;
       for (const std::uint32_t t : plan.order[w]) {
         if (submits(list.tasks[t])) continue;  // by whoever has nothing else to do
         places[t] = {static_cast<int>(w), fills_gaps(list.tasks[t]) ? 0 : ++turn};
@@ -170,11 +169,7 @@ std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList
 }
 
 void require_order(const Blueprint& blueprint, const TaskList& list) {
-  const std::vector<std::string> found = order_faults(blueprint, list);
-  if (found.empty()) return;
-  std::string message = "the plan cannot be followed: ";
-  for (std::size_t i = 0; i < found.size(); ++i) message += (i ? "; " : "") + found[i];
-  throw InputError(message);
+  require_no_fault(order_faults(blueprint, list));
 }
 
 std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,
@@ -187,43 +182,42 @@ std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,
   return order;
 }
 
-Turns::Turns(std::vector<FixedPlace> places, std::size_t workers)
-    : places_(std::move(places)), next_(workers), turns_(workers, 0) {
-  for (const FixedPlace& place : places_) {
-    if (place.worker < 0) continue;
-    nothing_fixed_ = false;
+StepPlaces::StepPlaces(std::vector<FixedPlace> places, std::size_t workers)
+    : places_(std::move(places)), turns_(workers, 0) {
+  for (const FixedPlace& place : places_)
     if (place.turn > 0) ++turns_[static_cast<std::size_t>(place.worker)];
-  }
 }
 
-bool Turns::may_take(const ReadyTask& task, int worker) const {
-  const FixedPlace& place = places_[static_cast<std::size_t>(task.order)];
-  if (place.worker < 0) return true;
-  if (place.worker != worker) return false;
-  const Position& next = next_[static_cast<std::size_t>(worker)];
-  return place.turn == 0 || (task.list == next.list && place.turn == next.turn);
+FixedPlace StepPlaces::at(std::size_t task, std::int64_t step) const {
+  FixedPlace place = places_[task];
+  if (place.turn > 0) place.turn += step * turns_[static_cast<std::size_t>(place.worker)];
+  return place;
 }
 
 std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
   if (ready.empty()) return -1;
-  if (nothing_fixed_) return static_cast<std::ptrdiff_t>(regatta::pick(ready, worker));
+  const auto free = [](const ReadyTask& task) { return task.fixed.worker < 0; };
+  if (std::ranges::all_of(ready, free))
+    return static_cast<std::ptrdiff_t>(regatta::pick(ready, worker));
   allowed_.clear();
   where_.clear();
   for (std::size_t i = 0; i < ready.size(); ++i) {
-    if (!may_take(ready[i], worker)) continue;
-    // What is the worker's turn goes before whatever fills gaps.
-    if (places_[static_cast<std::size_t>(ready[i].order)].turn > 0)
-      return static_cast<std::ptrdiff_t>(i);
+    const FixedPlace& fixed = ready[i].fixed;
+    if (fixed.worker >= 0 && fixed.worker != worker) continue;
+    if (fixed.turn > 0) {
+      // The worker's next turn goes before whatever fills gaps.
+      if (fixed.turn == next_[static_cast<std::size_t>(worker)])
+        return static_cast<std::ptrdiff_t>(i);
+      continue;
+    }
     allowed_.push_back(ready[i]);
     where_.push_back(static_cast<std::ptrdiff_t>(i));
   }
   return allowed_.empty() ? -1 : where_[regatta::pick(allowed_, worker)];
 }
 
-void Turns::taken(const ReadyTask& task, int worker) {
-  if (nothing_fixed_ || places_[static_cast<std::size_t>(task.order)].turn == 0) return;
-  Position& next = next_[static_cast<std::size_t>(worker)];
-  if (++next.turn > turns_[static_cast<std::size_t>(worker)]) next = {next.list + 1, 1};
+void Turns::taken(const ReadyTask& task) {
+  if (task.fixed.turn > 0) ++next_[static_cast<std::size_t>(task.fixed.worker)];
 }
 
 }  // namespace regatta

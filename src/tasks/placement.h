@@ -11,12 +11,6 @@
 
 namespace regatta {
 
-// Of one task.
-struct FixedPlace {
-  int worker = -1;         // of workers_of(plan); -1: whoever may run it and is free
-  std::uint32_t turn = 0;  // among the worker's tasks of the step, from 1; 0: once it is ready
-};
-
 // By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train),
 // nor of tasks that submit others.
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
@@ -37,27 +31,32 @@ struct RanAt {
 // For Plan::order, to repeat it.
 std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks, std::size_t workers);
 
-// Whose turn it is, from step to step.
-class Turns {
+// The places of a list's tasks in any of its steps. Turns are counted on from step to step, so that
+// a worker runs its tasks of one step before those of the next.
+class StepPlaces {
  public:
-  Turns(std::vector<FixedPlace> places, std::size_t workers);
+  StepPlaces() = default;
+  StepPlaces(std::vector<FixedPlace> places, std::size_t workers);
 
-  bool nothing_fixed() const { return nothing_fixed_; }
-  // Which of `ready` the worker takes: by the policy among those it may. -1: none.
-  std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker);
-  void taken(const ReadyTask& task, int worker);
+  FixedPlace at(std::size_t task, std::int64_t step) const;
 
  private:
-  bool may_take(const ReadyTask& task, int worker) const;
+  std::vector<FixedPlace> places_;   // by task, of the first step
+  std::vector<std::int64_t> turns_;  // by worker: how many it has in a step
+};
 
-  std::vector<FixedPlace> places_;
-  bool nothing_fixed_ = true;
-  struct Position {
-    std::int64_t list = 0;
-    std::uint32_t turn = 1;
-  };
-  std::vector<Position> next_;         // by worker
-  std::vector<std::uint32_t> turns_;   // by worker: of a step
+// The policy where some tasks have places: a worker takes those that are free and its own, and of
+// its own that have turns only the next.
+class Turns {
+ public:
+  explicit Turns(std::size_t workers) : next_(workers, 1) {}
+
+  // Which of `ready` the worker takes; -1: none.
+  std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker);
+  void taken(const ReadyTask& task);
+
+ private:
+  std::vector<std::int64_t> next_;     // by worker: its next turn
   std::vector<ReadyTask> allowed_;     // kept for its memory
   std::vector<std::ptrdiff_t> where_;  // of `allowed_` in `ready`
 };

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t tasks_to_see = 240, most_steps = 24;
 
 std::int64_t steps_to_play(const NodeWork& work, int wanted) {
-  const auto least = static_cast<std::size_t>(wanted);
+  // Until the ring is full, submission runs ahead of its steady pace.
+  const auto least = static_cast<std::size_t>(std::max(wanted, work.steps_in_flight() + 2));
   bool spreads = false;
   for (std::size_t pool = 0; pool < work.pools().size(); ++pool)
     spreads = spreads || !work.spread(pool, 1).none();
@@ -43,7 +44,8 @@ Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& c
   const std::int64_t steps = steps_to_play(work, options.steps);
   const RankHosts hosts = one_host(work);
   EventClock clock;
-  NodeEngine engine(clock, work, hosts, {.steps = steps, .crowded = options.crowded, .shifts = {}},
+  NodeEngine engine(clock, work, hosts,
+                    {.steps = steps, .crowded = takes_all_cpus(blueprint.plan), .shifts = {}},
                     {.offer = {}, .step_done = [](std::int64_t) {}});
   engine.begin();
   clock.run([&] { return engine.finished(steps - 1) >= 0; });

@@ -9,10 +9,9 @@
 namespace regatta {
 
 struct PlayOptions {
-  // At least 3, more if tasks spread and are few. The last two thirds count.
+  // At least 3, more if tasks spread and are few or many steps are in flight. The last two thirds
+  // count.
   int steps = 4;
-  // The thread that submits has no CPU of its own: what it does, a worker does not.
-  bool crowded = false;
 };
 
 // Where a task of the last step ran, and when, from the start of the play.

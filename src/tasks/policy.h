@@ -11,12 +11,19 @@
 
 namespace regatta {
 
+// What a plan fixes of who runs a task, and when.
+struct FixedPlace {
+  int worker = -1;        // of workers_of(plan); -1: whoever may run it and is free
+  std::int64_t turn = 0;  // among the worker's tasks of a step, from 1; 0: once it is ready
+};
+
 // A task that waits for nothing any more.
 struct ReadyTask {
   std::int64_t list = 0;   // which submitted list it belongs to; they count up
   double rank = 0;         // seconds from its start to the end of its list, at best
   std::int64_t order = 0;  // place in its list
   int home = -1;           // the worker that has its data at hand; -1: none has
+  FixedPlace fixed = {};   // its turn counted over all steps, see StepPlaces
 };
 
 // Which of `ready` (not empty, all of them tasks this worker may run) the worker takes next.

@@ -49,7 +49,7 @@ std::vector<FixedPlace> split_places(const Blueprint& blueprint, const TaskList&
   if (blueprint.plan.placement != Placement::fixed) return fixed_places(blueprint, split);
   const std::vector<FixedPlace> of_whole = fixed_places(blueprint, whole);
   std::vector<FixedPlace> places;
-  std::map<std::pair<int, std::uint32_t>, std::size_t> in_turn;  // by worker and turn
+  std::map<std::pair<int, std::int64_t>, std::size_t> in_turn;  // by worker and turn
   for (std::size_t t = 0; t < whole.tasks.size(); ++t)
     for (int half = is_cut(whole.tasks[t]) ? 0 : 1; half < 2; ++half) {
       places.push_back(of_whole[t]);
@@ -58,7 +58,7 @@ std::vector<FixedPlace> split_places(const Blueprint& blueprint, const TaskList&
         in_turn[{places.back().worker, places.back().turn}] = places.size() - 1;
     }
   // Without gaps.
-  std::map<int, std::uint32_t> turns;
+  std::map<int, std::int64_t> turns;
   for (const auto& [key, task] : in_turn) places[task].turn = ++turns[key.first];
   return places;
 }

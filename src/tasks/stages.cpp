@@ -114,7 +114,7 @@ std::vector<Blueprint> stage_blueprints(const Graph& graph, const Plan& plan,
     own.stages.clear();
     own.gather_phases = false;
     own.gather_loads = false;
-    own.workers_submit = false;
+    own.cpus = 0;
     blueprints.push_back(make_blueprint(graph, own, numbers, true));
   }
   return blueprints;

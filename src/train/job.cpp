@@ -317,8 +317,8 @@ TrainJob make_job(const JobOptions& options) {
     require_memory(job, make_plan(job.graph, recipe, plan));
     const CostsFor costs = options.costs(job, plan);
     if (plan.devices.size() > 1 && !plan.shares)
-      plan.shares = choose_shares(job.graph, recipe, plan, costs, available_cpus());
-    job.choice = choose(job.graph, recipe, plan, costs, available_cpus());
+      plan.shares = choose_shares(job.graph, recipe, plan, costs);
+    job.choice = choose(job.graph, recipe, plan, costs);
     leave_out_too_large(job);
     job.plan = job.choice->best().plan;
     if (options.rehearsal) options.rehearsal(job);
@@ -326,8 +326,16 @@ TrainJob make_job(const JobOptions& options) {
   } else {
     job.plan = make_plan(job.graph, recipe, plan);
   }
-  require_valid(job.plan, job.graph, recipe.batch);
+  require_runnable(job);
   return job;
+}
+
+void require_runnable(const TrainJob& job) {
+  std::vector<std::string> found = faults(job.plan, job.graph, job.recipe.batch);
+  std::ranges::move(hindrances(job.plan), std::back_inserter(found));
+  if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
+    found.emplace_back("--placement static is for steps of one batch: drop --accumulate");
+  require_no_fault(found);
 }
 
 Graph graph_for(const Recipe& recipe, const Graph& model) {

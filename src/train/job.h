@@ -79,6 +79,10 @@ struct TrainJob {
 
 TrainJob make_job(const JobOptions& options);
 
+// The last check of a plan, after all that changes it and before it is run. Throws InputError that
+// names all that keeps the job from being carried out here.
+void require_runnable(const TrainJob& job);
+
 // The graph that a recipe trains: a model's with the recipe's dropout and label smoothing, fused.
 Graph graph_for(const Recipe& recipe, const Graph& model);
 

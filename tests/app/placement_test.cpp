@@ -93,6 +93,40 @@ TEST(TrainPlacement, StaticAndHybridComputeWhatDynamicComputes) {
   EXPECT_EQ(losses[0], losses[2]);
 }
 
+// The plan is checked after whatever changes it.
+TEST(TrainPlacement, ARunThatIsResumedIsCheckedLast) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  ASSERT_EQ(run_regatta(train_lenet5(run, {"--placement", "static"})).code, 0);
+  const auto resume = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"train", "--resume", run.string(), "--steps", "14"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_regatta(arguments);
+  };
+  const ProgramRun fewer = resume({"--workers", "1"});
+  EXPECT_EQ(fewer.code, 2);
+  EXPECT_THAT(fewer.err, HasSubstr("placement static needs an order for each of 1 worker"));
+  const ProgramRun other = resume({"--scheduler", "lws"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--placement static needs --scheduler regatta, not lws"));
+  const ProgramRun same = resume({});
+  EXPECT_EQ(same.code, 0) << same.err;
+}
+
+TEST(TrainPlacement, WhatCannotBePlacedIsRefused) {
+  const TemporaryFolder folder;
+  const auto refused = [&](std::vector<std::string> more) {
+    const ProgramRun run = run_regatta(train_lenet5(folder.path() / "run", std::move(more)));
+    EXPECT_EQ(run.code, 2);
+    EXPECT_FALSE(fs::exists(folder.path() / "run"));
+    return run.err;
+  };
+  EXPECT_THAT(refused({"--placement", "static", "--accumulate", "2"}),
+              HasSubstr("drop --accumulate"));
+  EXPECT_THAT(refused({"--placement", "hybrid", "--scheduler", "eager"}),
+              HasSubstr("--placement hybrid needs --scheduler regatta, not eager"));
+}
+
 // A plan file made of a run's recipe and plan.
 fs::path plan_of(const fs::path& run, const fs::path& file,
                  const std::function<void(PlanFile&)>& change = {}) {

@@ -67,7 +67,7 @@ TEST(Executor, AListThatSubmitsItselfIsThroughThoughItsTasksFail) {
   const Graph graph = fuse(build_model("lenet5"));
   Plan plan =
       plan_for(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = "op"});
-  plan.workers_submit = true;
+  plan.cpus = 1;
   plan.steps_in_flight = 2;
   ASSERT_TRUE(lower(make_blueprint(graph, plan, {}, true), Job::train).submits_itself());
   Executor executor(graph, plan, float_samples(1));

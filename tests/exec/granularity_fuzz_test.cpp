@@ -7,6 +7,8 @@
 #include "parity/formula.h"
 #include "support/executor_run.h"
 #include "support/small_networks.h"
+#include "tasks/placement.h"
+#include "tasks/play.h"
 
 namespace regatta {
 namespace {
@@ -53,7 +55,7 @@ Plan random_plan(Dice& dice, const Graph& graph, std::int64_t batch,
   group.team = static_cast<int>(dice.one_of<std::int64_t>({1, 1, 2, 3}));
   plan.gather_phases = dice.between(0, 3) > 0;
   plan.gather_loads = dice.between(0, 1) > 0;
-  plan.workers_submit = dice.between(0, 1) > 0;
+  plan.cpus = static_cast<int>(dice.between(0, 1));  // none to spare, or plenty
   plan.bucket_bytes = dice.one_of<std::int64_t>({1, 4096, std::int64_t{4} << 20});
   plan.steps_in_flight = static_cast<int>(dice.between(1, 3));
   plan.scheduler = dice.one_of<std::string>({"regatta", "regatta", "eager", "lws"});
@@ -130,10 +132,37 @@ TEST_P(GranularityFuzz, WhoLoadsAndWhoSubmitsHasNoSayInTheBits) {
   const ExecutedRun gathered = execute(graph, plan, input, sgd, steps);
   EXPECT_TRUE(gathered.parameters == ahead.parameters);
   EXPECT_TRUE(gathered.losses == ahead.losses);
-  plan.workers_submit = !plan.workers_submit;
+  plan.cpus = 1 - plan.cpus;
   const ExecutedRun otherwise = execute(graph, plan, input, sgd, steps);
   EXPECT_TRUE(otherwise.parameters == ahead.parameters);
   EXPECT_TRUE(otherwise.losses == ahead.losses);
+}
+
+// Everything that is placed waits for its turn and at its gate, with several steps on their way.
+TEST_P(GranularityFuzz, PlacementHasNoSayInTheBits) {
+  Dice dice(3000 + GetParam());
+  const std::vector<SmallNetwork> networks = small_networks();
+  const Graph graph = build(dice.one_of(networks));
+  const std::int64_t batch = dice.between(2, 13);
+  Plan plan = random_plan(dice, graph, batch, {Reduction::slots, Reduction::loop});
+  plan.scheduler = own_scheduler;
+  const ReferenceInput<float> input = make_input<float>(graph, batch);
+  const ExecutedRun free = execute(graph, plan, input, sgd, steps);
+  const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
+  const TaskList list = lower(blueprint, Job::train);
+  std::vector<RanAt> played;
+  for (const PlayedTask& task :
+       play(blueprint, list, ProfileCosts(blueprint, nullptr, "none")).tasks)
+    played.push_back({task.worker, task.start});
+  for (const Placement placement : {Placement::hybrid, Placement::fixed}) {
+    plan.placement = placement;
+    if (placement == Placement::fixed) plan.order = order_of(played, workers_of(plan).size());
+    require_valid(plan, graph, batch);
+    SCOPED_TRACE(graph.name() + " " + to_json(plan, graph).dump());
+    const ExecutedRun placed = execute(graph, plan, input, sgd, steps);
+    EXPECT_TRUE(placed.parameters == free.parameters);
+    EXPECT_TRUE(placed.losses == free.losses);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, GranularityFuzz, testing::Range(0u, 12u));

@@ -28,7 +28,7 @@ class Observing : public testing::Test {
 
   static Blueprint made(const Graph& graph, int chunks, bool workers_submit) {
     Plan plan = plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}});
-    plan.workers_submit = workers_submit;
+    plan.cpus = workers_submit ? 1 : 0;
     return make_blueprint(graph, plan, {}, true);
   }
 
@@ -125,7 +125,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const nanoseconds slice = std::chrono::milliseconds(3);
   EXPECT_NEAR(slowest(slice, none, none), 1 + 1.0 * slice / length, 1e-2) << "however long";
   EXPECT_NEAR(slowest(2 * length, none, std::chrono::seconds(5)), 3, 1e-3) << "asleep";
-  blueprint.plan.workers_submit = true;
+  blueprint.plan.cpus = 1;
   EXPECT_NEAR(slowest(2 * length, none, none), 1, 1e-3) << "kept by the thread that submits";
 }
 

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <set>
 
 #include "base/error.h"
+#include "exec/observe.h"
 #include "models/models.h"
 #include "support/error_text.h"
 #include "support/executor_run.h"
 #include "support/temporary_folder.h"
+#include "tasks/play.h"
 #include "trace/recorder.h"
 #include "trace/store.h"
 
@@ -23,12 +26,10 @@ const Graph& lenet5() {
 }
 
 Plan plan_of_four(bool workers_submit = false) {
-  Plan plan = plan_for(lenet5(), 16,
-                       {.workers = 2,
-                        .chunks = std::vector<std::int64_t>{4},
-                        .segments = std::string("block"),
-                        .scheduler = "lws"});
-  plan.workers_submit = workers_submit;
+  Plan plan = plan_for(
+      lenet5(), 16,
+      {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = std::string("block")});
+  plan.cpus = workers_submit ? 1 : 0;
   return plan;
 }
 
@@ -171,6 +172,91 @@ TEST(HybridPlacement, AChunkStaysWithItsWorker) {
   }
   EXPECT_EQ(seen.size(), 4u);
   for (const auto& [chunk, worker] : seen) EXPECT_EQ(worker, chunk % 2);
+}
+
+// What the executor reckons with where nothing was measured, and a runtime that takes no time.
+class FreeRuntime final : public TaskCosts {
+ public:
+  explicit FreeRuntime(const Blueprint& blueprint) : costs_(blueprint, nullptr, "") {}
+  Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
+  RuntimeCosts runtime() const override { return {0, 0, 0, 0, 0, 0, 0, 0}; }
+
+ private:
+  ProfileCosts costs_;
+};
+
+// Worker by worker, the tasks of the last step that was played.
+std::vector<std::vector<std::uint32_t>> played_order(const Plan& plan, TaskList& list) {
+  const Blueprint blueprint = make_blueprint(lenet5(), plan, options().numbers, true);
+  list = lower(blueprint, Job::train);
+  std::vector<RanAt> tasks;
+  for (const PlayedTask& task : play(blueprint, list, FreeRuntime(blueprint)).tasks)
+    tasks.push_back({task.worker, task.start});
+  return order_of(tasks, workers_of(plan).size());
+}
+
+// Likewise of a step that was run: no task but the first is taken before all are there.
+std::vector<std::vector<std::uint32_t>> executed_order(const Plan& plan) {
+  Executor executor(lenet5(), plan, options());
+  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(Job::train, some_input(0)));  // from here on chunks have homes
+  std::vector<RanAt> tasks;
+  executor.watch(
+      [&](const ListTimes& done) {
+        for (const TaskTimes& task : done.times)
+          tasks.push_back({task.worker, Seconds(task.start.time_since_epoch()).count()});
+      },
+      Depth::task);
+  std::latch submitted(1);
+  StepInput input = some_input(0);
+  input.load = [&submitted, load = input.load](std::int64_t first, std::int64_t count,
+                                               std::byte* data, Target* targets) {
+    submitted.wait();
+    load(first, count, data, targets);
+  };
+  const Ticket ticket = executor.submit(Job::train, input);
+  submitted.count_down();
+  executor.wait(ticket);
+  return order_of(tasks, workers_of(plan).size());
+}
+
+// One worker, so that times have no say: only the policy has.
+TEST(HybridPlacement, TheExecutorsOrderIsThePoliciesOrder) {
+  for (const char* segments : {"block", "op"}) {
+    Plan plan = plan_for(
+        lenet5(), 16,
+        {.workers = 1, .chunks = std::vector<std::int64_t>{4}, .segments = std::string(segments)});
+    plan.nodes.front().groups.front().lanes = 4;
+    plan.steps_in_flight = 1;
+    for (const Placement placement : {Placement::dynamic, Placement::hybrid}) {
+      plan.placement = placement;
+      TaskList list;
+      const auto played = played_order(plan, list);
+      EXPECT_EQ(executed_order(plan), played) << segments << " " << placement_name(placement);
+    }
+  }
+}
+
+TEST(StaticPlacement, TheExecutorsOrderIsThePlays) {
+  Plan plan = plan_of_four();
+  TaskList list;
+  plan.order = played_order(plan, list);
+  plan.placement = Placement::fixed;
+  const auto played = played_order(plan, list), ran = executed_order(plan);
+  for (std::size_t w = 0; w < 2; ++w) {
+    EXPECT_EQ(in_turn(played[w], list), in_turn(plan.order[w], list));
+    EXPECT_EQ(in_turn(ran[w], list), in_turn(plan.order[w], list));
+  }
+}
+
+// Lists without an order come between those that have one: what is trained next goes on from the
+// turns before.
+TEST(StaticPlacement, ListsWithoutAnOrderComeBetween) {
+  TaskList list;
+  Executor executor(lenet5(), fixed_plan(list), options());
+  for (const Job job :
+       {Job::prepare, Job::train, Job::evaluate, Job::train, Job::first, Job::train, Job::evaluate})
+    EXPECT_EQ(executor.wait(executor.submit(job, some_input(0))).losses.size(), 16u);
 }
 
 TEST(SlowWorkers, TakeSoManyTimesAsLong) {

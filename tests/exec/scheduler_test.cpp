@@ -80,7 +80,7 @@ TEST(Scheduler, CountsWhatWorkersTakeToSubmit) {
   for (const bool workers_submit : {false, true}) {
     Plan plan = plan_for(graph, 32,
                          {.workers = 2, .chunks = std::vector<std::int64_t>{8}, .segments = "op"});
-    plan.workers_submit = workers_submit;
+    plan.cpus = workers_submit ? 1 : 0;
     Executor executor(graph, plan, of_bytes());
     const StepInput input = black_images();
     executor.wait(executor.submit(Job::prepare, {}));

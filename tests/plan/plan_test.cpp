@@ -104,16 +104,40 @@ TEST(Plan, GatheredLoadsSurviveTheJsonAndAreAbsentFromOlderFiles) {
             std::string::npos);
 }
 
-TEST(Plan, WorkersSubmitWhereTheyTakeAllCpus) {
+TEST(Plan, WhetherItsThreadsTakeAllCpusFollowsFromThem) {
   const Graph graph = fuse(build_model("lenet5"));
-  EXPECT_TRUE(make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4}).workers_submit);
-  EXPECT_TRUE(make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4, .team = 2}).workers_submit);
-  EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 3, .cpus = 4}).workers_submit);
-  EXPECT_FALSE(make_plan(graph, recipe_of(64), {.workers = 4}).workers_submit);
-  EXPECT_FALSE(
-      to_json(make_plan(graph, recipe_of(64), {.workers = 4}), graph).contains("workers_submit"));
-  const Plan plan = make_plan(graph, recipe_of(64), {.workers = 4, .cpus = 4});
-  EXPECT_TRUE(plan_from_json(to_json(plan, graph), graph).workers_submit);
+  const auto plan_of = [&](const PlanOptions& options) {
+    return make_plan(graph, recipe_of(64), options);
+  };
+  EXPECT_TRUE(takes_all_cpus(plan_of({.workers = 4, .cpus = 4})));
+  EXPECT_TRUE(takes_all_cpus(plan_of({.workers = 4, .cpus = 4, .team = 2})));
+  EXPECT_FALSE(takes_all_cpus(plan_of({.workers = 3, .cpus = 4})));
+  EXPECT_FALSE(takes_all_cpus(plan_of({.workers = 4})));
+  EXPECT_FALSE(to_json(plan_of({.workers = 4}), graph).contains("cpus"));
+  Plan plan = plan_from_json(to_json(plan_of({.workers = 4, .cpus = 4}), graph), graph);
+  EXPECT_TRUE(takes_all_cpus(plan));
+  plan.nodes.front().groups.front().workers = 3;  // as --resume with other --workers does
+  EXPECT_FALSE(takes_all_cpus(plan));
+}
+
+TEST(Plan, EarlierPlansSayThatWorkersSubmit) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Json json = to_json(make_plan(graph, recipe_of(64), {.workers = 4}), graph);
+  EXPECT_FALSE(takes_all_cpus(plan_from_json(json, graph)));
+  json["workers_submit"] = false;
+  EXPECT_FALSE(takes_all_cpus(plan_from_json(json, graph)));
+  json["workers_submit"] = true;
+  EXPECT_TRUE(takes_all_cpus(plan_from_json(json, graph)));
+}
+
+TEST(Plan, OnlyOurSchedulerFollowsAPlacement) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan = make_plan(graph, recipe_of(64), {.workers = 2, .scheduler = "lws"});
+  EXPECT_TRUE(hindrances(plan).empty());
+  plan.placement = Placement::hybrid;
+  EXPECT_TRUE(faults(plan, graph, 64).empty());  // it may be simulated
+  EXPECT_EQ(hindrances(plan),
+            std::vector<std::string>{"--placement hybrid needs --scheduler regatta, not lws"});
 }
 
 TEST(Plan, LoadsAreGatheredWithTheWorkOfCpusOnly) {

@@ -67,7 +67,7 @@ Recipe recipe_of(const Graph& graph, std::int64_t batch) {
 
 Choice chosen(const Graph& graph, std::int64_t batch, const PlanOptions& options,
               const Machine& machine = {}) {
-  return choose(graph, recipe_of(graph, batch), options, on(machine), 64);
+  return choose(graph, recipe_of(graph, batch), options, on(machine));
 }
 
 TEST(Choose, TasksThatCostMoreThanTheyBringAreGatheredIntoOneOnOneWorker) {
@@ -214,7 +214,7 @@ TEST(Choose, AGuessDoesNotBeatAMeasurement) {
   const CostsFor costs = [](const Blueprint& blueprint) {
     return std::make_unique<TeamsUnknown>(blueprint);
   };
-  const Choice choice = choose(graph, recipe_of(graph, 2), {.workers = 4}, costs, 64);
+  const Choice choice = choose(graph, recipe_of(graph, 2), {.workers = 4}, costs);
   EXPECT_EQ(choice.best().granularity.team, 1);
 }
 
@@ -237,7 +237,7 @@ TEST(Choose, GuessesAloneChooseNothing) {
   };
   const PlanOptions options{.workers = 16};
   const Recipe recipe = recipe_of(graph, 10);
-  const Choice choice = choose(graph, recipe, options, costs, 64);
+  const Choice choice = choose(graph, recipe, options, costs);
   EXPECT_EQ(to_json(choice.best().plan, graph), to_json(make_plan(graph, recipe, options), graph));
   EXPECT_EQ(choice.best().granularity.workers, 1);
   EXPECT_GT(choice.best().step_seconds, 0);
@@ -248,7 +248,7 @@ TEST(Choose, DevicesShareTheBatchByTheirSpeeds) {
   PlanOptions options{.workers = 2};
   options.devices = {DeviceKind::cpu, DeviceKind::cuda};
   // A GPU that is as fast as one of the two cores.
-  const auto shares = choose_shares(graph, recipe_of(graph, 96), options, on({}), 64);
+  const auto shares = choose_shares(graph, recipe_of(graph, 96), options, on({}));
   ASSERT_TRUE(shares);
   EXPECT_EQ((*shares)[0] + (*shares)[1], 96);
   EXPECT_NEAR(static_cast<double>((*shares)[0]), 64, 3);
@@ -283,7 +283,7 @@ Choice chosen_with_loading(double sample_seconds) {
   PlanOptions options{.workers = 2};
   options.chunks = {2};
   options.segments = "step";
-  return choose(graph, recipe_of(graph, 128), options, costs, 64);
+  return choose(graph, recipe_of(graph, 128), options, costs);
 }
 
 TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
@@ -299,6 +299,22 @@ TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
 TEST(Choose, LongLoadsAreDoneAhead) {
   for (const Candidate& each : chosen_with_loading(1e-4).candidates)
     EXPECT_FALSE(each.plan.gather_loads);
+}
+
+// As many steps are played ahead as will be run ahead, or a late submitter would hold up the one
+// and not the other.
+TEST(Choose, WhatIsPlayedIsWhatIsRun) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Recipe recipe = recipe_of(graph, 8);
+  for (const double scale : {1.0, 1e3}) {
+    const CostsFor costs = on({.task_seconds = 20e-6 * scale});
+    const Choice choice = choose(graph, recipe, {.workers = 2}, costs);
+    for (const Candidate& each : choice.candidates) {
+      const Candidate again = predict(graph, recipe, each.plan, costs);
+      EXPECT_DOUBLE_EQ(again.step_seconds, each.step_seconds) << each.plan.steps_in_flight;
+    }
+    EXPECT_EQ(choice.best().plan.steps_in_flight > 2, scale == 1.0);
+  }
 }
 
 TEST(Choose, TheExplanationHasTheChoiceFirst) {

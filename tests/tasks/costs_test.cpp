@@ -217,7 +217,7 @@ TEST(ProfileCosts, ATaskIsSubmittedAfterThoseBeforeIt) {
   const RuntimeCosts runtime{.submission = 3, .dependency = 0.5};
   for (const bool workers_submit : {false, true}) {
     Plan plan = plan_for(graph, 32, {.workers = 2, .chunks = std::vector<std::int64_t>{32}});
-    plan.workers_submit = workers_submit;
+    plan.cpus = workers_submit ? 1 : 0;
     const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
     ASSERT_EQ(list.submits_itself(), workers_submit);
     const std::vector<double> after = submitted_after(list, runtime);

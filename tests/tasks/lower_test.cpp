@@ -83,7 +83,7 @@ TEST(Lower, LongListsSubmitThemselvesPieceByPiece) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   Plan plan = plan_for(graph, 12, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
   const TaskList before = lower(make_blueprint(graph, plan, {}, true), Job::train);
-  plan.workers_submit = true;
+  plan.cpus = 1;
   const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
   EXPECT_EQ(faults(list), std::vector<std::string>{});
   ASSERT_TRUE(list.submits_itself());
@@ -104,7 +104,7 @@ TEST(Lower, LongListsSubmitThemselvesPieceByPiece) {
   // A short one is handed over at once.
   const Graph tiny = fuse(build_model("tiny"));
   Plan small = plan_for(tiny, 12, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
-  small.workers_submit = true;
+  small.cpus = 1;
   EXPECT_FALSE(lower(make_blueprint(tiny, small, {}, true), Job::train).submits_itself());
 }
 

@@ -43,7 +43,6 @@ TEST(Placement, ADynamicPlanFixesNothing) {
   const Lowered made;
   for (const FixedPlace& place : fixed_places(made.blueprint, made.list))
     EXPECT_EQ(place.worker, -1);
-  EXPECT_TRUE(Turns(fixed_places(made.blueprint, made.list), 2).nothing_fixed());
 }
 
 TEST(Placement, AHybridPlanGivesEveryChunkOneWorker) {
@@ -56,7 +55,7 @@ TEST(Placement, AHybridPlanGivesEveryChunkOneWorker) {
     EXPECT_EQ(places[t].worker >= 0, computes) << t;
     if (!computes) continue;
     EXPECT_EQ(places[t].worker, static_cast<int>(first.chunk.value % 2));
-    EXPECT_EQ(places[t].turn, 0u);
+    EXPECT_EQ(places[t].turn, 0);
     ++bound;
   }
   EXPECT_GT(bound, 8u);
@@ -67,7 +66,7 @@ TEST(Placement, AnOrderThatFollowsTheListIsSound) {
   made.fix(made.dealt());
   EXPECT_EQ(order_faults(made.blueprint, made.list), std::vector<std::string>{});
   // Turns count from 1 on each worker; loads have none.
-  std::vector<std::uint32_t> next{1, 1};
+  std::vector<std::int64_t> next{1, 1};
   const std::vector<FixedPlace> places = fixed_places(made.blueprint, made.list);
   for (std::size_t w = 0; w < 2; ++w)
     for (const std::uint32_t t : made.blueprint.plan.order[w]) {
@@ -102,13 +101,15 @@ TEST(Placement, EveryTaskIsRunOnceBySomeoneWhoMay) {
 
 TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {
   // Worker 0: task 0, then task 1; worker 1: task 2. Task 3 loads, for worker 0.
-  Turns turns({{0, 1}, {0, 2}, {1, 1}, {0, 0}}, 2);
-  const auto ready = [](std::initializer_list<std::int64_t> tasks, std::int64_t list = 0) {
+  const StepPlaces places({{0, 1}, {0, 2}, {1, 1}, {0, 0}}, 2);
+  Turns turns(2);
+  const auto ready = [&](std::initializer_list<std::int64_t> tasks, std::int64_t step = 0) {
     std::vector<ReadyTask> made;
     for (const std::int64_t task : tasks) {
       made.emplace_back();
-      made.back().list = list;
+      made.back().list = step;
       made.back().order = task;
+      made.back().fixed = places.at(static_cast<std::size_t>(task), step);
     }
     return made;
   };
@@ -116,9 +117,9 @@ TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {
   EXPECT_EQ(turns.pick(ready({1, 2}), 1), 1);
   EXPECT_EQ(turns.pick(ready({3, 1}), 0), 0);
   EXPECT_EQ(turns.pick(ready({3, 1, 0}), 0), 2);
-  turns.taken(ready({0}).front(), 0);
+  turns.taken(ready({0}).front());
   EXPECT_EQ(turns.pick(ready({1}), 0), 0);
-  turns.taken(ready({1}).front(), 0);
+  turns.taken(ready({1}).front());
   // The next step begins from the front.
   EXPECT_EQ(turns.pick(ready({1}, 1), 0), -1);
   EXPECT_EQ(turns.pick(ready({0}, 1), 0), 0);
