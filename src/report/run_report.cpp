@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "platform/disturbance.h"
 #include "report/overlay.h"
-#include "report/statistics.h"
 #include "report/text.h"
 #include "report/trace_page.h"
 #include "report/warm_up.h"
@@ -28,6 +28,20 @@ WarmUp warm_up_of(const RunCurves& curves, double batch) {
   return find_warm_up(durations);
 }
 
+// As the run itself told when it ended. Of one that has not, by its single steps.
+double throughput_of(const Json& run, const RunCurves& curves, std::size_t warm_up_steps) {
+  if (run.contains("speed")) return run["speed"].value("images_per_s", 0.0);
+  double seconds_per_image = 0;
+  for (std::size_t i = warm_up_steps; i < curves.images_per_s.size(); ++i)
+    seconds_per_image += 1 / std::max(curves.images_per_s[i], 1e-9);
+  return static_cast<double>(curves.images_per_s.size() - warm_up_steps) / seconds_per_image;
+}
+
+std::optional<double> taken_by_others(const Json& run) {
+  const Json taken = run.value("speed", Json::object()).value("taken_by_others", Json());
+  return taken.is_number() ? std::optional(taken.get<double>()) : std::nullopt;
+}
+
 void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   page.add("step.number", curves.steps);
   page.add("step.loss", curves.losses);
@@ -39,12 +53,12 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
                             {"steps", warm_up.steps},
                             {"seconds", warm_up.seconds},
                             {"steady_until", warm_up.steady_until}};
-  const std::vector<double> steady(
-      curves.images_per_s.begin() + static_cast<std::ptrdiff_t>(warm_up.steps),
-      curves.images_per_s.end());
   Json& tiles = page.json()["tiles"];
-  tiles.push_back(tile("throughput", number_text(median_of(steady)), "images/s",
-                       "median after " + std::to_string(warm_up.steps) + " warm-up steps"));
+  tiles.push_back(tile("throughput", number_text(throughput_of(run, curves, warm_up.steps)),
+                       "images/s", "images over time after warm-up"));
+  if (const auto taken = taken_by_others(run); !disturbed_text(taken).empty())
+    tiles.push_back(tile("disturbed", formatted("%.0f", 100 * *taken), "%",
+                         "of the workers' CPU time was taken by others"));
   if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
     tiles.push_back(
         tile("test accuracy",

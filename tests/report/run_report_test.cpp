@@ -87,6 +87,30 @@ TEST(Report, OfARunWithoutATraceHasItsCurves) {
   EXPECT_FALSE(page.json().contains("trace"));
 }
 
+std::string tile_of(const PageData& page, const std::string& label) {
+  for (const Json& each : page.json().at("tiles"))
+    if (each.at("label") == label) return each.at("value");
+  return "";
+}
+
+TEST(Report, ThroughputIsWhatTheRunSaysOrImagesOverTime) {
+  RunCurves curves;
+  for (std::uint32_t step = 1; step <= 100; ++step) {
+    curves.steps.push_back(step);
+    curves.losses.push_back(1);
+    // Every other step takes nine times as long.
+    curves.images_per_s.push_back(step % 2 == 0 ? 900 : 100);
+  }
+  Json run{{"recipe", {{"batch", 10}}}};
+  const PageData running = run_page("run", run, curves, nullptr, nullptr);
+  EXPECT_NEAR(std::stod(tile_of(running, "throughput")), 180, 2);
+  EXPECT_EQ(tile_of(running, "disturbed"), "");
+  run["speed"] = {{"images_per_s", 777.0}, {"taken_by_others", 0.12}};
+  const PageData ended = run_page("run", run, curves, nullptr, nullptr);
+  EXPECT_EQ(tile_of(ended, "throughput"), "777");
+  EXPECT_EQ(tile_of(ended, "disturbed"), "12");
+}
+
 TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {
   const TemporaryFolder folder;
   write_made_up_run(folder.path() / "run", 100, 2);
