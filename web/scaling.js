@@ -33,15 +33,17 @@ export function scaling(data) {
 }
 
 function table({ name, rows: all, amdahl_serial_fraction: serial, amdahl_interval: interval }) {
-  const hint = serial === null ? "" : `Amdahl: ${percent(serial)} serial (95%: ${percent(interval[0])} to ${percent(interval[1])})`;
+  const hint = serial === null ? "" : `Amdahl: ${percent(serial)} serial (${percent(interval[0])} to ${percent(interval[1])})`;
   const ideal = all.some((row) => row.ideal_images_per_s !== undefined);
   const causes = all.some((row) => row.idle_causes);
+  const taken = all.some((row) => row.taken_by_others !== null);
   return section("", name, hint, rows(
-    ["workers", "images/s", "95%", "median", "speedup", "efficiency", "warm-up",
-      ...(ideal ? ["of the groups' own"] : []), ...(causes ? ["idle because"] : [])],
+    ["workers", "images/s", "interval", "median", "speedup", "efficiency", "warm-up",
+      ...(taken ? ["CPU time taken by others"] : []), ...(ideal ? ["of the groups' own"] : []), ...(causes ? ["idle because"] : [])],
     all.map((row) => [row.workers, digits(row.images_per_s), `${digits(row.interval[0])} – ${digits(row.interval[1])}`,
       digits(row.median_images_per_s), row.speedup.toFixed(2), `${row.efficiency.toFixed(1)}%`,
       `${row.warmup_steps} steps, ${seconds(row.warmup_s)}${row.course === "unsteady" ? ", unsteady" : ""}`,
+      ...(taken ? [row.taken_by_others === null ? "" : percent(row.taken_by_others)] : []),
       ...(ideal ? [row.ideal_images_per_s === undefined ? "" : `${row.ideal_efficiency.toFixed(1)}% of ${digits(row.ideal_images_per_s)}`] : []),
       ...(causes ? [causesText(row.idle_causes)] : [])])));
 }

@@ -110,8 +110,9 @@ struct TrainOptions {
 
 struct TrainReport {
   std::vector<EpochRecord> epochs;
-  double images_per_second = 0;  // of a typical step
-  std::string checkpoint;        // the newest one's folder; empty if nothing was written
+  // Over the wall-clock time of training after ten steps of warm-up; tests between epochs left out.
+  double images_per_second = 0;
+  std::string checkpoint;  // the newest one's folder; empty if nothing was written
 };
 
 // Trains from fresh weights. One run at a time per process.

@@ -90,8 +90,8 @@ ScalingSample run_cell(const CellOptions& options) {
   // Without a number of steps, the watch ends the run.
   goal.last_step = options.steps.value_or(INT64_MAX);
   Watch watch(options);
-  train(executor, job.recipe, job.data, nullptr, goal, watch);
-  return {watch.take(), static_cast<double>(options.batch)};
+  const Speed speed = train(executor, job.recipe, job.data, nullptr, goal, watch);
+  return {watch.take(), static_cast<double>(options.batch), speed.taken_by_others};
 }
 
 std::vector<std::string> flags_of(const CellOptions& options) {

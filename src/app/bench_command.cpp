@@ -12,8 +12,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
+#include "plan/make_plan.h"
 #include "plan/shares.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
+#include "report/text.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
 #include "train/job.h"
@@ -181,7 +184,9 @@ class Runs {
     add("--json", result.string());
     start(arguments);
     const Json json = read_json(result);
-    return {json.at("step_s").get<std::vector<double>>(), json.at("batch").get<double>()};
+    const Json& taken = json.at("taken_by_others");
+    return {json.at("step_s").get<std::vector<double>>(), json.at("batch").get<double>(),
+            taken.is_null() ? std::nullopt : std::optional(taken.get<double>())};
   }
 
   // A run folder with a trace of the same setting.
@@ -226,11 +231,6 @@ std::string folder_of(const CellOptions& cell) {
          cell.scheduler.value_or("regatta") + "-workers" + std::to_string(cell.workers);
 }
 
-double steady_rate(const ScalingSample& sample) {
-  const WarmUp warm_up = find_warm_up(sample.step_seconds);
-  return sample.images_per_step / warm_up.steady;
-}
-
 // Every device for itself, on the whole batch.
 std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
   std::vector<double> rates;
@@ -239,7 +239,7 @@ std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
     alone.devices = device;
     alone.shares.reset();
     alone.precision = device == "cpu" ? "fp32" : cell.precision;
-    rates.push_back(steady_rate(runs.run(alone)));
+    rates.push_back(throughput_of(runs.run(alone)));
   }
   return rates;
 }
@@ -274,17 +274,17 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
       if (!cell.shares) cell.shares = shares_text(alone[turns[i].cell].back(), cell.batch);
     }
     const ScalingSample sample = runs.run(cell);
-    char text[160];
-    std::snprintf(text, sizeof text, "run %zu of %zu: %s: %.1f images/s", i + 1, turns.size(),
-                  name_of(cell).c_str(), steady_rate(sample));
-    std::cerr << text << std::endl;
+    const std::string disturbed = disturbed_text(sample.taken_by_others);
+    std::cerr << formatted("run %zu of %zu: %s: %.1f images/s", i + 1, turns.size(),
+                           name_of(cell).c_str(), throughput_of(sample))
+              << (disturbed.empty() ? "" : ", " + disturbed) << std::endl;
     measured[turns[i].cell].samples.push_back(sample);
   }
   for (std::size_t c = 0; mixed && c < cells.size(); ++c)
     for (std::size_t device = 0; device < alone[c].front().size(); ++device) {
       std::vector<double> rates;
       for (const auto& repeat : alone[c]) rates.push_back(repeat[device]);
-      measured[c].groups_alone.push_back(mean_of(rates));
+      measured[c].groups_alone.push_back(median_of(rates));
     }
   // After the measurement, so that it costs it nothing.
   for (std::size_t c = 0; flags.trace_folder && c < cells.size(); ++c) {
@@ -359,9 +359,14 @@ int run_bench(std::span<const char* const> arguments) {
 
   if (cell_json) require_writable(*cell_json);
   const ScalingSample sample = run_cell(cell);
-  std::printf("%.1f images/s\n", steady_rate(sample));
-  write_json_result(cell_json,
-                    {{"batch", sample.images_per_step}, {"step_s", sample.step_seconds}});
+  std::printf("%.1f images/s\n", throughput_of(sample));
+  if (const std::string text = disturbed_text(sample.taken_by_others); !text.empty())
+    std::printf("%s\n", text.c_str());
+  write_json_result(cell_json, {{"batch", sample.images_per_step},
+                                {"images_per_s", throughput_of(sample)},
+                                {"taken_by_others",
+                                 sample.taken_by_others ? Json(*sample.taken_by_others) : Json()},
+                                {"step_s", sample.step_seconds}});
   return 0;
 }
 

@@ -108,6 +108,7 @@ class Bench {
       cell.last = measure(cell.job, flags_.seconds);
       cell.result.measured.push_back(cell.last.step_s);
       cell.result.measured_j.push_back(cell.last.energy_j);
+      if (cell.last.taken_by_others) cell.result.taken.push_back(*cell.last.taken_by_others);
     }
   }
 

@@ -32,7 +32,7 @@ constexpr double far_behind = 2;
 // again.
 constexpr double contends = 0.12;
 
-double measure(const TrainJob& job, const Plan& plan, double seconds) {
+Speed measure(const TrainJob& job, const Plan& plan, double seconds) {
   constexpr double patience = 10;
   return while_near([&] { return try_out(job, plan, seconds); }, patience);
 }
@@ -120,7 +120,7 @@ class Bench {
     const TrainJob alone = make_job(options);
     cell.one_worker.emplace();
     cell.one_worker->name = "step x 1";
-    const double first = measure(alone, alone.plan, flags_.seconds / 4);
+    const double first = measure(alone, alone.plan, flags_.seconds / 4).typical_step_s;
     if (first / std::min(workers_, static_cast<int>(cell.batch)) > flags_.max_step) {
       cell.not_run = "a step on one worker takes " + std::to_string(first) + " s";
       return;
@@ -190,9 +190,10 @@ class Bench {
     }
     for (std::size_t i = 0; i < plans.size(); ++i) add(plans[i], cell.fixed[i]);
     const auto take = [&](const Measured& each) {
-      const double found = measure(job, each.plan, flags_.seconds);
-      for (GranularityRun* run : each.runs) run->rounds.push_back(found);
-      return found;
+      const Speed found = measure(job, each.plan, flags_.seconds);
+      for (GranularityRun* run : each.runs) run->rounds.push_back(found.typical_step_s);
+      if (found.taken_by_others) cell.taken.push_back(*found.taken_by_others);
+      return found.typical_step_s;
     };
     // The automatic choice, which is also compared with what was predicted, has two turns a round.
     const auto whose = [&](const Turn& turn) -> const Measured& {

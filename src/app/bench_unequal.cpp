@@ -8,6 +8,7 @@
 #include "app/unequal.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
 #include "report/text.h"
@@ -20,12 +21,14 @@ struct Side {
   std::string shares;
   TrainJob job;
   Predicted predicted = {};
-  std::vector<double> steps = {};               // by round
+  std::vector<double> steps = {};  // by round
+  std::vector<double> taken = {};  // by others, of the workers' CPU time, where it is known
   std::vector<std::vector<double>> tasks = {};  // by task, by round
 
   void measure_once(double seconds) {
     const Measured found = measure(job, seconds, true);
     steps.push_back(found.step_s);
+    if (found.taken_by_others) taken.push_back(*found.taken_by_others);
     tasks.resize(found.tasks.size());
     for (std::size_t t = 0; t < tasks.size(); ++t) tasks[t].push_back(found.tasks[t]);
   }
@@ -132,9 +135,13 @@ int run_unequal(const UnequalFlags& flags) {
                 percent_text(met.apart_in_all()).c_str(), seconds_text(predicted.step_s).c_str(),
                 percent_text(ideal_simulated / predicted.step_s).c_str(),
                 percent_text(predicted.apart).c_str());
+    const auto taken = mean_if_any(side.taken);
+    if (const std::string text = disturbed_text(taken); !text.empty())
+      std::printf("    %s\n", text.c_str());
     rows.push_back({{"shares", side.shares},
                     {"chunks", chunks},
                     {"measured_step_s", measured},
+                    {"taken_by_others", taken ? Json(*taken) : Json()},
                     {"measured_efficiency", ideal / measured},
                     {"measured_apart", met.apart()},
                     {"measured_apart_in_all", met.apart_in_all()},

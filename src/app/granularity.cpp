@@ -182,8 +182,7 @@ std::optional<double> LoadMeter::overhead_share() const {
   return runtime_ / all_;
 }
 
-Json granularity_fields(const TrainJob& job, const std::vector<StepRecord>& steps,
-                        const LoadMeter& meter) {
+Json granularity_fields(const TrainJob& job, const LoadMeter& meter) {
   std::size_t chunks = 0;
   int team = 1, workers = 0;
   for (const DeviceGroup* group : groups_of(job.plan)) {
@@ -192,14 +191,12 @@ Json granularity_fields(const TrainJob& job, const std::vector<StepRecord>& step
     workers += group->workers;
   }
   const auto or_null = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
-  const double measured = typical_step_seconds(steps);
   return {{"granularity",
            {{"segments", job.plan.segments.size()},
             {"chunks", chunks},
             {"team", team},
             {"workers", workers}}},
           {"predicted_step_s", job.choice ? Json(job.choice->best().expected_seconds()) : Json()},
-          {"measured_step_s", measured > 0 ? Json(measured) : Json()},
           {"idle_share", or_null(meter.idle_share())},
           {"overhead_share", or_null(meter.overhead_share())}};
 }

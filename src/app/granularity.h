@@ -67,9 +67,8 @@ class LoadMeter {
   double kernels_ = 0, runtime_ = 0, all_ = 0;  // seconds
 };
 
-// `granularity`, `predicted_step_s`, `measured_step_s`, `idle_share` and `overhead_share`; null
-// where nothing is known.
-Json granularity_fields(const TrainJob& job, const std::vector<StepRecord>& steps,
-                        const LoadMeter& meter);
+// `granularity`, `predicted_step_s`, `idle_share` and `overhead_share`; null where nothing is
+// known.
+Json granularity_fields(const TrainJob& job, const LoadMeter& meter);
 
 }  // namespace regatta::app

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/fleet_request.h"
 #include "app/profiles.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -24,13 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SimulateFlags {
-  std::optional<std::string> subject, platform, out, json_file, input, chunks, segments, data;
-  std::string model, update = "ring", shares = "equal", reduction = "slots",
-                     server_sends = "bucket";
-  std::optional<std::int64_t> batch, classes;
-  std::optional<int> workers, team;
-  int ranks = 0;
-  std::optional<double> images_per_s;
+  std::optional<std::string> subject, platform, out, json_file, input, data;
+  std::string model;
+  std::optional<std::int64_t> classes;
+  FleetRequest request;
   sim::SimulationOptions simulation;
 };
 
@@ -56,7 +54,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->type_name("S")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
-  app.add_option("--batch", flags.batch, "images per step of each rank (default 32)")
+  app.add_option("--batch", flags.request.batch, "images per step of each rank (default 32)")
       ->type_name("N")
       ->check(whole_number(1));
   app.add_option("--input", flags.input, "image size (default: the model's)")->type_name("CxHxW");
@@ -64,39 +62,41 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->type_name("N")
       ->check(whole_number(2));
   app.add_option("--data", flags.data, "what is loaded, for its measured cost")->type_name("SPEC");
-  app.add_option("--workers", flags.workers, "cores of each rank (default: all it has)")
+  app.add_option("--workers", flags.request.workers, "cores of each rank (default: all it has)")
       ->type_name("N")
       ->check(whole_number(1, 65536));
-  app.add_option("--team", flags.team, "threads of each worker")
+  app.add_option("--team", flags.request.team, "threads of each worker")
       ->type_name("N")
       ->check(whole_number(1, 1024));
-  app.add_option("--chunks", flags.chunks, "cut a rank's batch into N chunks, or into sizes")
+  app.add_option("--chunks", flags.request.chunks,
+                 "cut a rank's batch into N chunks, or into sizes")
       ->type_name("N|SIZES");
-  app.add_option("--segments", flags.segments,
+  app.add_option("--segments", flags.request.segments,
                  "gather operators: op, block, step or a number (several ranks: block, else step)")
       ->type_name("HOW");
-  app.add_option("--reduction", flags.reduction, "inside a rank: slots, redux, loop")
+  app.add_option("--reduction", flags.request.reduction, "inside a rank: slots, redux, loop")
       ->type_name("HOW")
       ->capture_default_str();
-  app.add_option("--ranks", flags.ranks,
+  app.add_option("--ranks", flags.request.ranks,
                  "replicas of the network: the first N GPUs, or nodes without one (default: all)")
       ->type_name("N")
       ->check(whole_number(1, 1000000));
-  app.add_option("--update", flags.update,
+  app.add_option("--update", flags.request.update,
                  "how ranks' gradients come together: ring, tree, hierarchical, server:cpu,\n"
                  "server:gpu")
       ->type_name("HOW")
       ->capture_default_str();
   app.add_option(
-         "--server-sends", flags.server_sends,
+         "--server-sends", flags.request.server_sends,
          "a server's answers: by bucket, or after the step, as where parameters are fetched\n"
          "when the next one begins")
       ->check(CLI::IsMember({"bucket", "step"}))
       ->capture_default_str();
-  app.add_option("--shares", flags.shares, "of the ranks: equal, or speed: in proportion to it")
+  app.add_option("--shares", flags.request.shares,
+                 "of the ranks: equal, or speed: in proportion to it")
       ->check(CLI::IsMember({"equal", "speed"}))
       ->capture_default_str();
-  app.add_option("--images-per-s", flags.images_per_s,
+  app.add_option("--images-per-s", flags.request.images_per_s,
                  "what one rank was measured to do alone; costs are scaled to it")
       ->type_name("X")
       ->check(number(1e-6, 1e12));
@@ -108,14 +108,6 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       "  regatta simulate --model resnet50 --platform platforms/thousand.json --steps 1\n"
       "  regatta simulate runs/mine --out runs/mine-simulated");
 }
-
-// What is to be simulated: a network and its recipe, with or without a plan.
-struct Subject {
-  Graph graph;
-  Recipe recipe;
-  std::optional<Plan> plan = {};
-  std::optional<Json> network = {};
-};
 
 Subject of_file(const std::string& name) {
   const fs::path run = fs::path(name) / "run.json";
@@ -145,38 +137,8 @@ Subject subject_of(const SimulateFlags& flags) {
   recipe.input = subject.graph.node(subject.graph.input()).shape;
   recipe.classes = subject.graph.classes();
   recipe.data = flags.data.value_or("synth");
-  recipe.batch = flags.batch.value_or(32);
+  recipe.batch = flags.request.batch;
   return subject;
-}
-
-sim::PreparedFleet fleet_for(const SimulateFlags& flags, const Subject& subject) {
-  Platform platform =
-      flags.platform ? read_platform(*flags.platform) : this_machine(own_profile() ? here : "");
-  const fs::path folder = flags.platform ? fs::path(*flags.platform).parent_path() : fs::path();
-  sim::Profiles profiles = profiles_for(platform, folder);
-  sim::PreparedFleet fleet(subject.graph, subject.recipe, platform, std::move(profiles));
-  if (subject.plan) {
-    fleet.follow(*subject.plan);
-    return fleet;
-  }
-  sim::PreparedFleet::Spread spread;
-  spread.batch = subject.recipe.batch;
-  spread.by_speed = flags.shares == "speed";
-  spread.ranks = flags.ranks;
-  spread.update = node_update_named(flags.update);
-  spread.server_sends_last = flags.server_sends == "step";
-  spread.images_per_s = flags.images_per_s.value_or(0);
-  spread.workers = flags.workers.value_or(0);
-  const bool several = flags.ranks != 1 && fleet.room() > 1;
-  spread.plan.layout = default_cpu_layout();
-  if (!flags.platform) spread.plan.cpus = available_cpus();
-  spread.plan.reduction = reduction_named(flags.reduction);
-  spread.plan.segments = flags.segments;
-  if (!flags.segments && several) spread.plan.segments = "block";
-  if (flags.chunks) spread.plan.chunks = parse_sizes("--chunks", *flags.chunks);
-  spread.team = flags.team.value_or(0);
-  fleet.spread(spread);
-  return fleet;
 }
 
 // --- results -------------------------------------------------------------------------------------
@@ -242,8 +204,9 @@ void print(const std::vector<GroupRow>& rows, const sim::PreparedFleet& fleet,
                 row.peak_bytes > row.room && row.room > 0 ? " (more than it has)" : "");
 }
 
-void leave_run(const std::string& out, const Subject& subject, const sim::PreparedFleet& fleet,
+void leave_run(const SimulateFlags& flags, const Subject& subject, const sim::PreparedFleet& fleet,
                sim::Simulated& made) {
+  const std::string& out = *flags.out;
   NewRunFolder fresh{out};
   const fs::path& folder = fresh.path();
   // Without a plan of all ranks, that of the first one, with its batch.
@@ -257,6 +220,8 @@ void leave_run(const std::string& out, const Subject& subject, const sim::Prepar
            {"plan", to_json(plan, subject.graph)},
            {"machine", {{"simulated", fleet.fleet().platform.name}}},
            {"platform", fleet.fleet().platform.to_json()}};
+  if (!subject.plan) run["request"] = to_json(flags.request);
+  if (flags.platform) run["platform_folder"] = fs::absolute(*flags.platform).parent_path().string();
   if (subject.network) run["network"] = *subject.network;
   made.record.metadata["regatta"] = std::string(version);
   made.record.metadata["recipe"] = recipe.to_json().dump(2);
@@ -279,7 +244,12 @@ int run_simulate(std::span<const char* const> arguments) {
   if (flags.json_file) require_writable(*flags.json_file);
   const auto begin = std::chrono::steady_clock::now();
   const Subject subject = subject_of(flags);
-  const sim::PreparedFleet fleet = fleet_for(flags, subject);
+  if (!flags.platform) flags.request.cpus = available_cpus();
+  const Platform platform =
+      flags.platform ? read_platform(*flags.platform) : this_machine(own_profile() ? here : "");
+  const fs::path platform_folder =
+      flags.platform ? fs::path(*flags.platform).parent_path() : fs::path();
+  const sim::PreparedFleet fleet = fleet_for(subject, platform, platform_folder, flags.request);
   // As the executor: with a worker on every core, the thread that submits has to share one.
   if (!flags.platform) flags.simulation.crowded = fleet.threads() >= available_cpus();
   sim::Simulated made = sim::simulate(fleet.fleet(), flags.simulation);
@@ -287,7 +257,7 @@ int run_simulate(std::span<const char* const> arguments) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const std::vector<GroupRow> rows = rows_of(fleet, made);
   print(rows, fleet, made);
-  if (flags.out) leave_run(*flags.out, subject, fleet, made);
+  if (flags.out) leave_run(flags, subject, fleet, made);
   if (!flags.json_file) return 0;
   Json result{{"step_s", made.step_s.front()},
               {"energy_j", made.energy_j.front()},

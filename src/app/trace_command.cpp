@@ -4,9 +4,12 @@
 #include <sstream>
 
 #include "app/command.h"
+#include "app/second_opinion.h"
 #include "app/tracing.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "platform/disturbance.h"
+#include "report/text.h"
 #include "trace/analysis.h"
 #include "trace/doctor.h"
 #include "trace/import.h"
@@ -20,6 +23,16 @@ namespace fs = std::filesystem;
 using namespace trace;
 
 constexpr std::size_t most_helpful = 10;
+constexpr std::size_t most_findings = 3;
+
+// How a measured time stands to a predicted one.
+std::string beside(double ratio) {
+  // Runs of the same plan on a quiet machine differ by less.
+  constexpr double much = 1.25;
+  if (ratio > much) return formatted("%.1f times as long as it should", ratio);
+  if (ratio < 1 / much) return "faster than predicted";
+  return "as predicted";
+}
 
 Window chosen_window(const Record& record, const std::optional<std::string>& steps) {
   if (!steps) return whole_window(record);
@@ -77,6 +90,7 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
           {"work_s", seconds(found.work)},
           {"bound_s", seconds(found.bound)},
           {"efficiency", found.efficiency()},
+          {"taken_by_others", found.taken_by_others ? Json(*found.taken_by_others) : Json()},
           {"imbalance", found.imbalance},
           {"helpful_tasks", helpful},
           {"joules", joules},
@@ -115,6 +129,8 @@ void print_report(const Record& record, const Analysis& found) {
       "is at %.1f%% of it\nimbalance %.1f%%\n",
       seconds(found.critical), share(found.critical, wall), found.critical_path.size(),
       seconds(found.bound), 100 * found.efficiency(), 100 * found.imbalance);
+  if (const std::string text = disturbed_text(found.taken_by_others); !text.empty())
+    std::printf("%s\n", text.c_str());
   std::printf("\ntasks whose change would help most (wall time saved if they took none)\n");
   for (std::size_t i = 0; i < std::min(most_helpful, found.kinds.size()); ++i) {
     const KindUse& use = found.kinds[i];
@@ -251,8 +267,11 @@ int run_trace(std::span<const char* const> arguments) {
 
 int run_doctor(std::span<const char* const> arguments) {
   CLI::App app(
-      "The three things that stand most in the way of a faster run, what each fix could gain at\n"
-      "best, and the flag of regatta train that tries it.",
+      "Whether a run was as fast as it should be here, and the three things that stand most in "
+      "the\n"
+      "way of a faster one: plans that are predicted or simulated to be faster, what each fix "
+      "could\n"
+      "gain at best, and the flag that tries it.",
       "regatta doctor");
   std::string run;
   std::optional<std::string> window, json_file;
@@ -265,22 +284,43 @@ int run_doctor(std::span<const char* const> arguments) {
 
   const Record record = read_store(store_of(run));
   const Analysis found = analyse(record, chosen_window(record, window));
-  const std::vector<Finding> findings = diagnose(record, found);
-  if (findings.empty()) throw InputError("'" + run + "' has no tasks to judge");
+  const std::vector<Finding> seen = diagnose(record, found);
+  if (seen.empty()) throw InputError("'" + run + "' has no tasks to judge");
+  const double step_s =
+      seconds(found.wall()) / static_cast<double>(std::max<std::int64_t>(found.steps, 1));
+  const SecondOpinion opinion = second_opinion(run, seconds(found.wall()));
+  // A plan that was played or simulated comes before what a fix could gain at best.
+  std::vector<Finding> findings = opinion.findings;
+  findings.insert(findings.end(), seen.begin(), seen.end());
+  if (findings.size() > most_findings) findings.resize(most_findings);
   Json list = Json::array();
   std::printf("%lld tasks in %.6f s, %.1f%% of the best possible speed with these tasks\n",
               static_cast<long long>(found.tasks), seconds(found.wall()), 100 * found.efficiency());
+  if (opinion.predicted_step_s)
+    std::printf("a step took %s; by the profile of this machine this plan takes %s: %s\n",
+                seconds_text(step_s).c_str(), seconds_text(*opinion.predicted_step_s).c_str(),
+                beside(step_s / *opinion.predicted_step_s).c_str());
+  if (const std::string text = disturbed_text(found.taken_by_others); !text.empty())
+    std::printf("%s\n", text.c_str());
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const Finding& each = findings[i];
+    const bool predicted = i < opinion.findings.size();
     list.push_back({{"finding", each.what},
                     {"fix", each.fix},
                     {"flag", each.flag},
                     {"gain_s", each.gain_s},
-                    {"gain", each.gain}});
-    std::printf("\n%zu. %s\n   %s\n   gains at most %.1f%% of the time; try %s\n", i + 1,
-                each.what.c_str(), each.fix.c_str(), 100 * each.gain, each.flag.c_str());
+                    {"gain", each.gain},
+                    {"predicted", predicted}});
+    std::printf("\n%zu. %s\n   %s\n   gains %s%.1f%% of the time; try %s\n", i + 1,
+                each.what.c_str(), each.fix.c_str(), predicted ? "" : "at most ", 100 * each.gain,
+                each.flag.c_str());
   }
-  write_json_result(json_file, {{"efficiency", found.efficiency()}, {"findings", list}});
+  const auto or_null = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  write_json_result(json_file, {{"efficiency", found.efficiency()},
+                                {"step_s", step_s},
+                                {"predicted_step_s", or_null(opinion.predicted_step_s)},
+                                {"taken_by_others", or_null(found.taken_by_others)},
+                                {"findings", list}});
   return 0;
 }
 

@@ -85,6 +85,7 @@ Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& exec
     if (group->kind == DeviceKind::cuda) ++energy.gpus;
   }
   energy_.emplace(energy);
+  others_.emplace(DisturbanceOptions{.threads = threads_of(job.plan), .cpus = available_cpus()});
   if (!energy_->remark().empty()) std::cerr << "energy: " << energy_->remark() << "\n";
   if (const std::string remark = executor.record(recorder_); !remark.empty())
     std::cerr << "trace: " << remark << "\n";
@@ -95,24 +96,30 @@ void Tracing::on_step(const StepRecord& record) {
   const trace::RecorderOptions& options = recorder_->options();
   if (record.step < options.first_step) {
     energy_->read();
+    if (record.step + 1 == options.first_step) others_->read();
     return;
   }
   if (record.step > options.last_step) return;
   unpaid_.push_back(record.step);
   if (record.step == options.last_step ||
       EnergyMeter::Clock::now() - energy_read_ > energy_interval)
-    note_energy();
+    note_counters();
 }
 
 // Steps that ended since the last reading share its joules alike.
-void Tracing::note_energy() {
+void Tracing::note_counters() {
   energy_read_ = EnergyMeter::Clock::now();
   const std::vector<Energy> energies = energy_->read(energy_read_);
-  for (const std::int64_t step : unpaid_)
+  const std::optional<double> taken = others_->read(energy_read_);
+  for (const std::int64_t step : unpaid_) {
+    if (taken)
+      recorder_->take(trace::Counter{trace::taken_counter, "share", "measured", step,
+                                     recorder_->time(energy_read_), *taken});
     for (const Energy& each : energies)
       recorder_->take(trace::Counter{
           "energy " + each.name, "J", each.measured ? "measured" : "estimate", step,
           recorder_->time(energy_read_), each.joules / static_cast<double>(unpaid_.size())});
+  }
   unpaid_.clear();
 }
 
@@ -124,7 +131,7 @@ void Tracing::on_epoch(const EpochRecord& record) {
 
 std::string Tracing::finish() {
   if (!recorder_) return "";
-  if (!unpaid_.empty()) note_energy();
+  if (!unpaid_.empty()) note_counters();
   executor_.end_record();
   recorder_->metadata(peak_bytes_key, std::to_string(executor_.buffer_bytes()));
   recorder_->finish();

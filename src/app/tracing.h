@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/disturbance.h"
 #include "platform/energy.h"
 #include "trace/recorder.h"
 #include "train/job.h"
@@ -41,12 +42,13 @@ class Tracing {
   std::string finish();
 
  private:
-  void note_energy();
+  void note_counters();
 
   std::filesystem::path file_;
   Executor& executor_;
   std::shared_ptr<trace::Recorder> recorder_;
   std::optional<EnergyMeter> energy_;
+  std::optional<DisturbanceMeter> others_;
   EnergyMeter::Clock::time_point energy_read_;
   std::vector<std::int64_t> unpaid_;  // steps whose joules are not read yet
 };

@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "data/skips.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
@@ -211,12 +212,12 @@ class Console : public TrainObserver {
     folder_.on_step(record);
     tracing_.on_step(record);
     if (refinement_) refinement_->on_step(record);
-    keep_first(steps_, record);
     curve_.add(as_stretch(record));
     last_ = record;
     reported_ = false;
-    const double now = static_cast<double>(record.samples) / record.duration.count();
-    rate_ = rate_ == 0 ? now : 0.95 * rate_ + 0.05 * now;
+    // Time and images apart: a mean of rates would hardly notice a long step.
+    recent_seconds_ = 0.95 * recent_seconds_ + record.duration.count();
+    recent_images_ = 0.95 * recent_images_ + static_cast<double>(record.samples);
     progress_.update(state(record));
   }
 
@@ -252,7 +253,6 @@ class Console : public TrainObserver {
 
   // All steps are done and the last epoch is reported.
   bool finished() const { return finished_; }
-  const std::vector<StepRecord>& steps() const { return steps_; }
   const trace::StepCurve& curve() const { return curve_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
@@ -265,11 +265,12 @@ class Console : public TrainObserver {
     state.done = std::min((record.step - before) * batch_, images_);
     // The last epoch may be cut short by --steps.
     state.total = std::min(std::min(goal_.last_step - before, per_epoch_) * batch_, images_);
-    state.images_per_second = rate_;
+    const double rate = recent_seconds_ > 0 ? recent_images_ / recent_seconds_ : 0;
+    state.images_per_second = rate;
     state.loss = record.loss;
-    if (rate_ > 0)
+    if (rate > 0)
       state.left = Seconds(static_cast<double>(goal_.last_step - record.step) *
-                           static_cast<double>(batch_) / rate_);
+                           static_cast<double>(batch_) / rate);
     return state;
   }
 
@@ -281,9 +282,8 @@ class Console : public TrainObserver {
   const TrainGoal& goal_;
   bool averaged_;
   Progress progress_;
-  double rate_ = 0;
+  double recent_seconds_ = 0, recent_images_ = 0;  // the latest twenty steps or so
   bool reported_ = false, finished_ = false;
-  std::vector<StepRecord> steps_;  // the first ones
   trace::StepCurve curve_;
   StepRecord last_;
   std::vector<EpochRecord> epochs_;
@@ -300,7 +300,7 @@ double loader_share(const std::vector<EpochRecord>& epochs) {
 }
 
 Json result_of(const TrainJob& job, const Executor& executor, const Console& console,
-               const LoadMeter& meter, const fs::path& folder) {
+               const LoadMeter& meter, const Speed& speed, const fs::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
   for (const trace::StepStretch& point : console.curve().points()) {
     steps.push_back({{"step", point.step}, {"loss", point.loss}});
@@ -316,7 +316,6 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
                       {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
                       {"seconds", epoch.duration.count()},
                       {"loader_share", epoch.loader_share}});
-  const double images_per_s = typical_throughput(console.steps());
   Json result{{"run", folder.string()},
               {"recipe", job.recipe.to_json()},
               {"plan", to_json(job.plan, job.graph)},
@@ -325,12 +324,12 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
               {"skipped", to_json(job.data->skipped())},
               {"test_skipped", to_json(job.test ? job.test->skipped() : SkippedSamples{})},
               {"loader_share", loader_share(console.epochs())},
-              {"images_per_s", images_per_s},
               {"peak_memory_bytes", peak_memory_bytes()},
               {"buffer_bytes", executor.buffer_bytes()},
               {"tasks_per_step", executor.tasks_per_step()},
               {"graph_captures", executor.graph_captures()}};
-  result.update(granularity_fields(job, console.steps(), meter));
+  result.update(to_json(speed));
+  result.update(granularity_fields(job, meter));
   return result;
 }
 
@@ -579,24 +578,27 @@ int run_train(std::span<const char* const> arguments) {
   if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
     refinement.emplace(executor, job.recipe);
   Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
-  {
+  const Speed speed = [&] {
     const StopOnSignals watch;
-    train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
-          console);
-  }
+    return train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
+                 console);
+  }();
   console.leave_line();
   const std::string traced = tracing.finish();
   if (refinement && caught_signal == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";
-  const Json result = result_of(job, executor, console, meter, folder);
+  const Json result = result_of(job, executor, console, meter, speed, folder);
   write_json_result(flags.json_file, result);
+  write_speed(folder, speed);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf(
       "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",
-      result["images_per_s"].get<double>(), 100 * result["loader_share"].get<double>(), tasks,
-      tasks == 1 ? "" : "s", folder.string().c_str());
+      speed.images_per_s, 100 * result["loader_share"].get<double>(), tasks, tasks == 1 ? "" : "s",
+      folder.string().c_str());
   if (!traced.empty()) std::printf("%s\n", traced.c_str());
+  if (const std::string text = disturbed_text(speed.taken_by_others); !text.empty())
+    std::printf("%s\n", text.c_str());
   const bool interrupted = caught_signal != 0 && !console.finished();
   if (interrupted)
     std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()

@@ -20,16 +20,6 @@ constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
 // Of a simulation: so many that chance evens out.
 constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 12000;
 
-// The median over every few steps in a row: steps may be long and short in turn, because two are in
-// flight, and what disturbs the machine for a moment hits a few stretches only.
-double typical_of_few(std::span<const double> steps) {
-  const std::size_t in_a_row = steps.size() < 12 ? 2 : 4;
-  std::vector<double> means;
-  for (std::size_t s = 0; s + in_a_row <= steps.size(); s += in_a_row)
-    means.push_back(mean_of(steps.subspan(s, in_a_row)));
-  return median_of(std::move(means));
-}
-
 }  // namespace
 
 TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
@@ -98,14 +88,15 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
   TrainGoal goal;
   goal.last_step = INT64_MAX;
   EnergyMeter energy({.cpus = cpus_of(job.plan)});
-  train(executor, job.recipe, job.data, nullptr, goal, steps);
+  const Speed speed = train(executor, job.recipe, job.data, nullptr, goal, steps);
   double joules = 0;
   for (const Energy& each : energy.read()) joules += each.joules;
   Measured found;
-  found.step_s = typical_of_few(steps.seconds());
+  found.step_s = typical_seconds(steps.seconds());
   found.energy_j = joules / steps.run_seconds() * found.step_s;
   found.kernels_s = steps.kernel_share() * found.step_s;
   found.submission_s = steps.submission_seconds();
+  found.taken_by_others = speed.taken_by_others;
   if (watch_tasks) {
     executor.watch_no_more();
     found.tasks = tasks.get();

@@ -32,6 +32,7 @@ struct Measured {
   double kernels_s = 0;             // of it, that a worker is in kernels, on average
   double submission_s = 0;          // of the thread or the workers that submit it, by the clock
   std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
+  std::optional<double> taken_by_others = {};  // share of the workers' CPU time; none: unknown
 };
 // A run of about so long after it has settled, but of a few steps at least; again where CPUs were
 // moved apart. `watch` also looks at every task, which costs a little.

@@ -5,6 +5,7 @@
 #include <map>
 #include <ranges>
 
+#include "platform/disturbance.h"
 #include "report/text.h"
 
 namespace regatta {
@@ -241,6 +242,7 @@ Comparison compare(const Record& measured, const Record& simulated, const Planne
   Comparison made;
   add_rows(made, real, told, planned);
   add_differences(made, real, told);
+  made.taken_by_others = real.analysis.taken_by_others;
   return made;
 }
 
@@ -258,7 +260,10 @@ Json to_json(const Comparison& comparison) {
                     {"measured", or_null(row.measured)}});
   for (const Difference& each : comparison.differences)
     differences.push_back({{"task", each.task}, {"why", each.why}, {"seconds", each.seconds}});
-  return {{"rows", rows}, {"differences", differences}, {"remark", comparison.remark}};
+  return {{"rows", rows},
+          {"differences", differences},
+          {"remark", comparison.remark},
+          {"taken_by_others", or_null(comparison.taken_by_others)}};
 }
 
 std::string table_of(const Comparison& comparison) {
@@ -286,7 +291,9 @@ std::string table_of(const Comparison& comparison) {
             (each.seconds == 0 ? "" : (each.seconds > 0 ? "+" : "-")) +
             (each.seconds == 0 ? "" : seconds_text(std::abs(each.seconds))) + "\n";
   }
-  if (!comparison.remark.empty()) text += comparison.remark + "\n";
+  const std::string disturbed = disturbed_text(comparison.taken_by_others);
+  for (const std::string& line : {disturbed, comparison.remark})
+    if (!line.empty()) text += line + "\n";
   return text;
 }
 

@@ -35,6 +35,8 @@ struct Comparison {
   std::vector<CompareRow> rows;
   std::vector<Difference> differences;  // largest first
   std::string remark;                   // how it was made, if not by our own policy
+  // Of the measured run: share of the workers' CPU time; none: unknown.
+  std::optional<double> taken_by_others = {};
 
   const CompareRow* find(const std::string& quantity) const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "platform/disturbance.h"
 #include "report/statistics.h"
 #include "report/text.h"
 
@@ -10,6 +11,12 @@ namespace regatta {
 namespace {
 
 constexpr double worth_ordering = 0.03;
+
+// A line below a cell's own, if it was disturbed.
+std::string disturbed_line(const FidelityCell& cell) {
+  const std::string text = disturbed_text(mean_if_any(cell.taken));
+  return text.empty() ? "" : "    " + text + "\n";
+}
 
 bool was_run(const FidelityCell& cell) { return cell.not_run.empty() && !cell.measured.empty(); }
 
@@ -61,11 +68,12 @@ std::string fidelity_table(const std::vector<FidelityCell>& cells) {
   for (const FidelityCell& cell : cells) {
     text += formatted("%-14s %-10s %-5lld %-7d %-12s ", cell.model.c_str(), cell.input.c_str(),
                       static_cast<long long>(cell.batch), cell.workers, cell.granularity.c_str());
-    text += was_run(cell)
-                ? formatted("%-10s %-10s %-7s %s\n", seconds_text(cell.step_s()).c_str(),
-                            seconds_text(cell.simulated).c_str(),
-                            percent_text(cell.error()).c_str(), percent_text(cell.spread()).c_str())
-                : "not run: " + cell.not_run + "\n";
+    text += was_run(cell) ? formatted("%-10s %-10s %-7s %s\n", seconds_text(cell.step_s()).c_str(),
+                                      seconds_text(cell.simulated).c_str(),
+                                      percent_text(cell.error()).c_str(),
+                                      percent_text(cell.spread()).c_str()) +
+                                disturbed_line(cell)
+                          : "not run: " + cell.not_run + "\n";
   }
   const FidelitySummary summary = summarise(cells);
   return text + formatted(
@@ -113,7 +121,8 @@ std::string placement_table(const std::vector<FidelityCell>& cells) {
             ? formatted("%-10s %-7s %-10.4g %-10s %-10.4g %s\n",
                         seconds_text(cell.step_s()).c_str(), percent_text(cell.spread()).c_str(),
                         median_of(cell.measured_j), seconds_text(cell.simulated).c_str(),
-                        cell.simulated_j, percent_text(cell.error()).c_str())
+                        cell.simulated_j, percent_text(cell.error()).c_str()) +
+                  disturbed_line(cell)
             : "not run: " + cell.not_run + "\n";
   }
   return text;
@@ -150,6 +159,8 @@ Json fidelity_json(const std::vector<FidelityCell>& cells) {
       row["simulated_j"] = cell.simulated_j;
       row["measured_j"] = median_of(cell.measured_j);
       row["rounds_s"] = cell.measured;
+      const auto taken = mean_if_any(cell.taken);
+      row["taken_by_others"] = taken ? Json(*taken) : Json();
       if (!cell.phases.empty()) {
         row["measured_kernels_s"] = cell.kernels.measured;
         row["simulated_kernels_s"] = cell.kernels.simulated;

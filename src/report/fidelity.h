@@ -16,6 +16,7 @@ struct FidelityCell {
   std::string not_run;                  // why, if it was not
   std::vector<double> measured;         // seconds of a typical step, one for each round
   std::vector<double> measured_j = {};  // likewise, joules
+  std::vector<double> taken = {};       // by others, of the workers' CPU time, where it is known
   double simulated = 0, simulated_j = 0;
 
   // If someone looked: what of a step a worker is in kernels, what it takes to submit it, and what

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "platform/disturbance.h"
 #include "report/statistics.h"
 #include "report/text.h"
 
@@ -118,6 +119,8 @@ std::string granularity_table(const std::vector<GranularityCell>& cells) {
     for (const GranularityRun& run : cell.fixed)
       if (run.dropped) dropped += (dropped.empty() ? "" : ", ") + run.name;
     if (!dropped.empty()) text += "    measured once, far behind: " + dropped + "\n";
+    if (const std::string disturbed = disturbed_text(mean_if_any(cell.taken)); !disturbed.empty())
+      text += "    " + disturbed + "\n";
   }
   const GranularitySummary all = summarise(cells);
   text += formatted(
@@ -164,6 +167,8 @@ Json granularity_json(const std::vector<GranularityCell>& cells) {
       row["one_worker_ratio"] = cell.one_worker_ratio();
       row["prediction_error"] = cell.prediction_error();
       row["cost_error"] = cell.cost_error();
+      const auto taken = mean_if_any(cell.taken);
+      row["taken_by_others"] = taken ? Json(*taken) : Json();
     }
     rows.push_back(std::move(row));
   }

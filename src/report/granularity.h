@@ -27,6 +27,7 @@ struct GranularityCell {
   GranularityRun automatic;
   std::optional<GranularityRun> one_worker;
   std::vector<GranularityRun> fixed;
+  std::vector<double> taken;  // by others, of the workers' CPU time, in each run that tells
 
   const GranularityRun* best_fixed() const;  // null: none
   double ratio() const;             // automatic over the best fixed, in time, without its luck

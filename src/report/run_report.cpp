@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <span>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "platform/disturbance.h"
 #include "report/overlay.h"
-#include "report/statistics.h"
 #include "report/text.h"
 #include "report/trace_page.h"
 #include "report/warm_up.h"
@@ -30,6 +31,22 @@ std::vector<Number> column(const std::vector<trace::StepStretch>& points, auto m
   for (const trace::StepStretch& point : points)
     numbers.push_back(static_cast<Number>(std::invoke(member, point)));
   return numbers;
+}
+
+// As the run itself told when it ended. Of one that has not: images over time of the points given.
+double throughput_of(const Json& run, std::span<const trace::StepStretch> points) {
+  if (run.contains("speed")) return run["speed"].value("images_per_s", 0.0);
+  double steps = 0, steps_per_rate = 0;
+  for (const trace::StepStretch& point : points) {
+    steps += static_cast<double>(point.steps);
+    steps_per_rate += static_cast<double>(point.steps) / std::max(point.images_per_s, 1e-9);
+  }
+  return steps / steps_per_rate;
+}
+
+std::optional<double> taken_by_others(const Json& run) {
+  const Json taken = run.value("speed", Json::object()).value("taken_by_others", Json());
+  return taken.is_number() ? std::optional(taken.get<double>()) : std::nullopt;
 }
 
 void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
@@ -58,12 +75,13 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
                             {"steps", steps_before(warm_up.steps)},
                             {"seconds", seconds},
                             {"steady_until", steps_before(warm_up.steady_until)}};
-  const std::vector<double> steady(rates.begin() + static_cast<std::ptrdiff_t>(warm_up.steps),
-                                   rates.end());
   Json& tiles = page.json()["tiles"];
-  tiles.push_back(
-      tile("throughput", number_text(median_of(steady)), "images/s",
-           "median after " + std::to_string(steps_before(warm_up.steps)) + " warm-up steps"));
+  tiles.push_back(tile("throughput",
+                       number_text(throughput_of(run, std::span(points).subspan(warm_up.steps))),
+                       "images/s", "images over time after warm-up"));
+  if (const auto taken = taken_by_others(run); !disturbed_text(taken).empty())
+    tiles.push_back(tile("disturbed", formatted("%.0f", 100 * *taken), "%",
+                         "of the workers' CPU time was taken by others"));
   if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
     tiles.push_back(
         tile("test accuracy",

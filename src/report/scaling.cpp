@@ -1,10 +1,10 @@
 #include "report/scaling.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/random.h"
+#include "platform/disturbance.h"
 #include "report/text.h"
 
 namespace regatta {
@@ -19,7 +19,8 @@ double images_per_second(const ScalingSample& sample, std::size_t first_step) {
 
 ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
   ScalingRow row;
-  std::vector<double> seconds, rates, warmup_steps, warmup_seconds;  // of an image, of a step
+  std::vector<double> seconds, rates;                       // of an image, of a step
+  std::vector<double> warmup_steps, warmup_seconds, taken;  // of each run
   for (const ScalingSample& sample : cell.samples) {
     const WarmUp warm_up = find_warm_up(sample.step_seconds);
     row.repeats.push_back(images_per_second(sample, warm_up.steps));
@@ -29,17 +30,19 @@ ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
     }
     warmup_steps.push_back(static_cast<double>(warm_up.steps));
     warmup_seconds.push_back(warm_up.seconds);
+    if (sample.taken_by_others) taken.push_back(*sample.taken_by_others);
     row.course = std::max(row.course, warm_up.course);
   }
-  row.images_per_s = mean_of(row.repeats);
+  row.images_per_s = median_of(row.repeats);
   row.median_images_per_s = median_of(rates);
   // Runs differ more from each other than their steps do, so steps speak only where runs are few.
   if (row.repeats.size() >= 3) {
-    row.interval = mean_interval(row.repeats);
+    row.interval = median_interval(row.repeats);
   } else {
     const Interval image = series_interval(seconds, seed);
     row.interval = {1 / image.high, 1 / image.low};
   }
+  row.taken_by_others = mean_if_any(taken);
   row.warmup_steps = median_of(warmup_steps);
   row.warmup_seconds = median_of(warmup_seconds);
   if (!cell.groups_alone.empty()) {
@@ -48,17 +51,6 @@ ScalingRow row_of(ScalingCell cell, std::uint64_t seed) {
   }
   row.cell = std::move(cell);
   return row;
-}
-
-// Each repeat against the mean of the fewest workers, so that the spread of runs reaches the fit.
-std::vector<AmdahlPoint> points_of(const std::vector<ScalingRow>& rows) {
-  std::vector<AmdahlPoint> points;
-  const double least = rows.front().cell.workers;
-  for (const ScalingRow& row : rows)
-    for (const double rate : row.repeats)
-      if (rate > 0 && rows.front().images_per_s > 0)
-        points.push_back({row.cell.workers / least, rate / rows.front().images_per_s});
-  return points;
 }
 
 void compare(ScalingSeries& series) {
@@ -70,7 +62,9 @@ void compare(ScalingSeries& series) {
     row.speedup = base_rate > 0 ? least * row.images_per_s / base_rate : 0;
     row.efficiency = 100 * row.speedup / row.cell.workers;
   }
-  series.amdahl = fit_amdahl(points_of(series.rows));
+  std::vector<AmdahlRuns> runs;
+  for (const ScalingRow& row : series.rows) runs.push_back({row.cell.workers / least, row.repeats});
+  series.amdahl = fit_amdahl(runs);
 }
 
 std::string heading(const ScalingResult& result, const ScalingSeries& series) {
@@ -79,8 +73,42 @@ std::string heading(const ScalingResult& result, const ScalingSeries& series) {
 }
 
 std::string sentence(const AmdahlFit& fit) {
-  return formatted("Amdahl: %.1f%% serial (95%%: %.1f%% to %.1f%%)", 100 * fit.serial_fraction,
+  return formatted("Amdahl: %.1f%% serial (%.1f%% to %.1f%%)", 100 * fit.serial_fraction,
                    100 * fit.interval.low, 100 * fit.interval.high);
+}
+
+// What one run says of the serial fraction, and how sure that is: errors of 1 / speedup are shares
+// of it, so many workers tell more than few.
+struct Vote {
+  double serial = 0, weight = 0;
+};
+
+// 1 / speedup - 1 / N = serial * (1 - 1 / N), for each run with more workers than the first row's;
+// speedup is against `base`.
+std::vector<Vote> votes_of(const std::vector<AmdahlRuns>& rows, double base) {
+  std::vector<Vote> votes;
+  for (const AmdahlRuns& row : rows)
+    for (const double rate : row.rates) {
+      if (row.workers <= 1 || base <= 0 || rate <= 0) continue;
+      const double x = 1 - 1 / row.workers, speedup = rate / base;
+      votes.push_back({(1 / speedup - 1 / row.workers) / x, x * speedup});
+    }
+  return votes;
+}
+
+Interval interval_of(const std::vector<Vote>& votes) {
+  std::vector<double> fractions;
+  for (const Vote& vote : votes) fractions.push_back(vote.serial);
+  return median_interval(std::move(fractions));
+}
+
+double weighted_median(std::vector<Vote> votes) {
+  std::ranges::sort(votes, {}, &Vote::serial);
+  double left = 0;
+  for (const Vote& vote : votes) left += vote.weight / 2;
+  for (const Vote& vote : votes)
+    if ((left -= vote.weight) <= 0) return vote.serial;
+  return votes.back().serial;
 }
 
 // "too few tasks 31%, tail 8%"
@@ -108,7 +136,8 @@ Json row_json(const ScalingRow& row) {
             {"efficiency", row.efficiency},
             {"warmup_steps", row.warmup_steps},
             {"warmup_s", row.warmup_seconds},
-            {"course", course_name(row.course)}};
+            {"course", course_name(row.course)},
+            {"taken_by_others", row.taken_by_others ? Json(*row.taken_by_others) : Json()}};
   if (row.ideal) {
     json["groups_alone"] = row.cell.groups_alone;
     json["ideal_images_per_s"] = *row.ideal;
@@ -127,30 +156,23 @@ Json amdahl_interval_json(const std::optional<AmdahlFit>& fit) {
 
 }  // namespace
 
-std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlPoint>& points) {
-  // 1 / speedup - 1 / N = serial * (1 - 1 / N): a line through the origin.
-  std::vector<AmdahlPoint> useful;
-  for (const AmdahlPoint& point : points)
-    if (point.workers > 1 && point.speedup > 0) useful.push_back(point);
-  if (useful.empty()) return std::nullopt;
-  double xx = 0, xy = 0;
-  for (const auto& [workers, speedup] : useful) {
-    const double x = 1 - 1 / workers;
-    xx += x * x;
-    xy += x * (1 / speedup - 1 / workers);
-  }
-  const double slope = xy / xx;
-  double squares = 0;
-  for (const auto& [workers, speedup] : useful) {
-    const double left = 1 / speedup - 1 / workers - slope * (1 - 1 / workers);
-    squares += left * left;
-  }
-  const std::size_t freedom = useful.size() - 1;
-  const double half =
-      freedom > 0 ? student_95(freedom) * std::sqrt(squares / static_cast<double>(freedom) / xx)
-                  : 0;
+double throughput_of(const ScalingSample& sample) {
+  return images_per_second(sample, find_warm_up(sample.step_seconds).steps);
+}
+
+std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlRuns>& rows) {
+  if (rows.empty()) return std::nullopt;
+  const std::vector<double>& base = rows.front().rates;
+  std::vector<Vote> votes = votes_of(rows, median_of(base));
+  if (votes.empty()) return std::nullopt;
+  // All runs lean on the first row's: where that would be at the ends of its own interval counts
+  // too.
+  const double serial = weighted_median(std::move(votes));
+  const Interval bases = median_interval(base);
+  const double low = interval_of(votes_of(rows, bases.low)).low;
+  const double high = interval_of(votes_of(rows, bases.high)).high;
   const auto share = [](double value) { return std::clamp(value, 0.0, 1.0); };
-  return AmdahlFit{share(slope), {share(slope - half), share(slope + half)}};
+  return AmdahlFit{share(serial), {share(std::min(low, serial)), share(std::max(high, serial))}};
 }
 
 ScalingResult analyse_scaling(std::string model, std::vector<ScalingCell> cells) {
@@ -173,7 +195,7 @@ std::string scaling_table(const ScalingResult& result) {
   std::string text;
   for (const ScalingSeries& series : result.series) {
     text += heading(result, series) + "\n";
-    text += "workers   images/s            95%   median  speedup  efficiency  warm-up\n";
+    text += "workers   images/s       interval   median  speedup  efficiency  warm-up\n";
     for (const ScalingRow& row : series.rows) {
       text += formatted("%7d %10.1f %6.0f - %6.0f %8.1f %8.2f %10.1f%%  %.0f steps, %.2f s",
                         row.cell.workers, row.images_per_s, row.interval.low, row.interval.high,
@@ -183,6 +205,8 @@ std::string scaling_table(const ScalingResult& result) {
       if (row.ideal_efficiency)
         text += formatted("; %.1f%% of the groups' own %.1f", *row.ideal_efficiency, *row.ideal);
       text += "\n";
+      if (const std::string disturbed = disturbed_text(row.taken_by_others); !disturbed.empty())
+        text += "          " + disturbed + "\n";
       if (!row.cell.idle_causes.is_null())
         text += "          idle: " + causes_text(row.cell.idle_causes) + "\n";
     }
@@ -196,7 +220,7 @@ std::string scaling_csv(const ScalingResult& result) {
   std::string text =
       "model,input,batch,scheduler,workers,images_per_s,interval_low,interval_high,"
       "median_images_per_s,speedup,efficiency,warmup_steps,warmup_s,course,ideal_images_per_s,"
-      "ideal_efficiency\n";
+      "ideal_efficiency,taken_by_others\n";
   for (const ScalingSeries& series : result.series)
     for (const ScalingRow& row : series.rows) {
       text += result.model + "," + series.input + "," + std::to_string(series.batch) + "," +
@@ -209,6 +233,8 @@ std::string scaling_csv(const ScalingResult& result) {
       if (row.ideal) text += formatted("%.6g", *row.ideal);
       text += ",";
       if (row.ideal_efficiency) text += formatted("%.6g", *row.ideal_efficiency);
+      text += ",";
+      if (row.taken_by_others) text += formatted("%.6g", *row.taken_by_others);
       text += "\n";
     }
   return text;

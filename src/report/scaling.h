@@ -16,7 +16,10 @@ namespace regatta {
 struct ScalingSample {
   std::vector<double> step_seconds;
   double images_per_step = 0;
+  std::optional<double> taken_by_others = {};  // share of the workers' CPU time; none: unknown
 };
+// Images over the time of all steps after those that find_warm_up() takes for the warm-up.
+double throughput_of(const ScalingSample& sample);
 
 // A setting that is measured several times.
 struct ScalingCell {
@@ -32,9 +35,10 @@ struct ScalingCell {
 struct ScalingRow {
   ScalingCell cell;
   std::vector<double> repeats;                    // images a second, each after its own warm-up
-  double images_per_s = 0;                        // their mean
+  double images_per_s = 0;                        // their median
   double median_images_per_s = 0;                 // of single steps
-  Interval interval;                              // 95%, of images_per_s
+  Interval interval;                              // of images_per_s; see median_interval()
+  std::optional<double> taken_by_others;          // mean over repeats; none: unknown
   double warmup_steps = 0, warmup_seconds = 0;    // medians over repeats
   Course course = Course::flat;                   // the worst of the repeats
   double speedup = 0, efficiency = 0;             // percent
@@ -44,14 +48,18 @@ struct ScalingRow {
 // Throughput on N workers is that on one, divided by serial + (1 - serial) / N.
 struct AmdahlFit {
   double serial_fraction = 0;
-  Interval interval;  // 95%: noise and misfit together
+  Interval interval;  // of the runs' own fractions: noise and misfit together
 };
 
-struct AmdahlPoint {
-  double workers = 1, speedup = 1;
+// Runs on so many times the workers of the first of these, images a second.
+struct AmdahlRuns {
+  double workers = 1;
+  std::vector<double> rates;
 };
-// Least squares of 1 / speedup; nothing if no point has more than one worker.
-std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlPoint>& points);
+// Each run's speedup is against the median of the first row. Of all runs the least sum of absolute
+// errors of 1 / speedup, as shares of it: a disturbed one has one vote, not the weight of its
+// distance. Nothing if no run has more workers than the first row's.
+std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlRuns>& rows);
 
 // Rows that differ in the number of workers alone; speedups are against the fewest of them.
 struct ScalingSeries {

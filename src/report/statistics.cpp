@@ -1,7 +1,6 @@
 #include "report/statistics.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -12,6 +11,10 @@ namespace regatta {
 double mean_of(std::span<const double> values) {
   if (values.empty()) return 0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> mean_if_any(std::span<const double> values) {
+  return values.empty() ? std::nullopt : std::optional(mean_of(values));
 }
 
 double quantile_of(std::vector<double> values, double share) {
@@ -35,26 +38,21 @@ double robust_deviation(const std::vector<double>& values) {
   return to_deviation * median_of(std::move(distances));
 }
 
-double student_95(std::size_t degrees_of_freedom) {
-  constexpr std::array table{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                             2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
-  if (degrees_of_freedom == 0) return 0;
-  if (degrees_of_freedom <= table.size()) return table[degrees_of_freedom - 1];
-  // Cornish and Fisher's expansion about the normal's 1.96: right to three digits from here on.
-  constexpr double z = 1.959964;
-  const auto n = static_cast<double>(degrees_of_freedom);
-  return z + (z * z * z + z) / (4 * n) +
-         (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / (96 * n * n);
-}
-
-Interval mean_interval(std::span<const double> values) {
-  const double mean = mean_of(values);
-  if (values.size() < 2) return {mean, mean};
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
+Interval median_interval(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  // Each value lies below the true median with probability 1/2, so the chance that at most `k` of
+  // them do is a sum of binomial coefficients.
   const auto count = static_cast<double>(values.size());
-  const double half = student_95(values.size() - 1) * std::sqrt(squares / (count - 1) / count);
-  return {mean - half, mean + half};
+  double chance = std::pow(0.5, count), below = 0;
+  std::size_t left_out = 0;  // on each side
+  for (std::size_t k = 0; k < values.size() / 2; ++k) {
+    below += chance;
+    if (2 * below > 0.05) break;
+    left_out = k;
+    chance *= (count - static_cast<double>(k)) / static_cast<double>(k + 1);
+  }
+  return {values[left_out], values[values.size() - 1 - left_out]};
 }
 
 Interval series_interval(std::span<const double> series, std::uint64_t seed) {

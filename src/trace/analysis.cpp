@@ -415,6 +415,19 @@ std::optional<std::int64_t> number_in(const Record& record, const char* key) {
   return value;
 }
 
+std::optional<double> taken_in(const Record& record, const Window& window) {
+  double sum = 0, steps = 0;
+  for (const Counter& counter : record.counters) {
+    const bool inside = window.last_step == 0 ||
+                        (counter.step >= window.first_step && counter.step <= window.last_step);
+    if (counter.name != taken_counter || !inside) continue;
+    sum += counter.value;
+    ++steps;
+  }
+  if (steps == 0) return std::nullopt;
+  return sum / steps;
+}
+
 }  // namespace
 
 std::string_view cause_name(Cause cause) { return names[static_cast<std::size_t>(cause)]; }
@@ -464,7 +477,9 @@ Window whole_window(const Record& record) {
 }
 
 Analysis analyse(const Record& record, const Window& window) {
-  return Explainer(record, window).run();
+  Analysis found = Explainer(record, window).run();
+  found.taken_by_others = taken_in(record, window);
+  return found;
 }
 
 void fill_ready(Record& record) {

@@ -72,6 +72,8 @@ struct Analysis {
   Time bound = 0;              // no schedule of these tasks on so many workers takes less
   double imbalance = 0;        // busiest worker's busy time over the mean, minus one
   std::vector<KindUse> kinds;  // most helpful first
+  // Share of the workers' CPU time that others took, mean over its steps; none: nobody measured.
+  std::optional<double> taken_by_others;
 
   Time wall() const { return window.end - window.start; }
   double efficiency() const;  // bound / wall; 1 is the best possible

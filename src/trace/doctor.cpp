@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/json.h"
 
@@ -137,9 +138,20 @@ class Doctor {
          facts_.scheduler == "regatta" ? "--scheduler lws" : "--scheduler regatta");
   }
 
+  // Between nodes it is gradients that travel, whoever has which share.
   void transfers() {
-    find(slept(Cause::transfer), "waited for data on its way between memories",
-         "Give the group that waits a share that pays for its copies.", "--shares");
+    if (nodes() > 1)
+      find(slept(Cause::transfer), "waited for gradients on their way between nodes",
+           "Sum them inside each site first, or exchange less often with a larger batch.",
+           "--update hierarchical");
+    else
+      find(slept(Cause::transfer), "waited for data on its way between memories",
+           "Give the group that waits a share that pays for its copies.", "--shares");
+  }
+  std::size_t nodes() const {
+    std::set<std::string> names;
+    for (const Worker& worker : record_.workers) names.insert(worker.node);
+    return names.size();
   }
 
   void submissions() {

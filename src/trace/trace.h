@@ -97,6 +97,9 @@ struct Counter {
   double value = 0;
 };
 
+// Counter of the share of the workers' CPU time that others took during a step, from 0 to 1.
+inline constexpr const char* taken_counter = "taken by others";
+
 // Keys of the metadata that analysis reads: the steps that a recording was asked for. It may hold
 // tasks of a few more, so that nothing is missing while those ran.
 inline constexpr const char* first_step_key = "first_step";

@@ -134,7 +134,6 @@ class Reporter : public TrainObserver {
 
   void on_step(const StepRecord& record) override {
     if (folder_) folder_->on_step(record);
-    keep_first(steps_, record);
   }
   void on_epoch(const EpochRecord& record) override {
     if (folder_) folder_->on_epoch(record);
@@ -146,15 +145,14 @@ class Reporter : public TrainObserver {
   }
   std::string way_back() override { return folder_ ? folder_->way_back() : ""; }
 
-  TrainReport report() const {
-    return {epochs_, typical_throughput(steps_),
+  TrainReport report(const Speed& speed) const {
+    return {epochs_, speed.images_per_s,
             folder_ ? latest_checkpoint(folder_->path()).string() : ""};
   }
 
  private:
   const TrainOptions& options_;
   RunFolder* folder_;  // null if nothing is to be written
-  std::vector<StepRecord> steps_;
   std::vector<EpochRecord> epochs_;
 };
 
@@ -177,8 +175,9 @@ TrainReport train(const Network& network, const TrainOptions& options) {
     fresh.keep();
   }
   Reporter reporter(options, folder ? &*folder : nullptr);
-  train(executor, job.recipe, job.data, job.test, goal, reporter);
-  return reporter.report();
+  const Speed speed = train(executor, job.recipe, job.data, job.test, goal, reporter);
+  if (folder) write_speed(folder->path(), speed);
+  return reporter.report(speed);
 }
 
 bool has_data(const std::string& name) { return is_fetched(name); }

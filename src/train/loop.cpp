@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "data/skips.h"
 #include "plan/schedule.h"
+#include "platform/disturbance.h"
+#include "platform/machine.h"
 #include "train/batches.h"
 #include "train/load_watch.h"
 #include "train/weights.h"
@@ -28,9 +30,10 @@ class Loop {
         observer_(observer),
         per_epoch_(steps_per_epoch(recipe, *data_)),
         state_(goal.from),
-        loads_(executor.plan()) {}
+        loads_(executor.plan()),
+        others_({.threads = threads_of(executor.plan()), .cpus = available_cpus()}) {}
 
-  void run() {
+  Speed run() {
     last_finish_ = epoch_start_ = Clock::now();
     bool stopping = false;
     if (epoch_unreported()) stopping = !finish_epoch();
@@ -52,6 +55,9 @@ class Loop {
           rest();
       }
     }
+    Speed speed = speed_.speed();
+    speed.taken_by_others = others_.read();
+    return speed;
   }
 
  private:
@@ -122,8 +128,10 @@ class Loop {
   }
 
   void rest() {
+    const Clock::time_point begin = Clock::now();
     observer_.on_rest(state_);
     last_finish_ = Clock::now();
+    rested_ = last_finish_ - begin;
   }
 
   void collect_all() {
@@ -150,6 +158,8 @@ class Loop {
     record.duration = result.finished - last_finish_;
     record.loader_share = loads_.of_step(*oldest.loads, last_finish_, result.finished).share;
     last_finish_ = result.finished;
+    speed_.add(record.duration + std::exchange(rested_, Seconds{}), record.samples);
+    if (speed_.steps() == SpeedMeter::warm_up_steps) others_.read();
     state_.step = record.step;
     state_.loss_sum += sum;
     state_.seen += record.samples;
@@ -245,6 +255,9 @@ class Loop {
   double step_loss_ = 0;
   std::int64_t step_samples_ = 0, step_correct_ = 0;
   Clock::time_point last_finish_, epoch_start_;
+  Seconds rested_{};  // since the last step: a checkpoint was written
+  SpeedMeter speed_;
+  DisturbanceMeter others_;
 };
 
 }  // namespace
@@ -270,9 +283,9 @@ std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std:
   return last;
 }
 
-void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
-           std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer) {
-  Loop(executor, recipe, std::move(data), std::move(test), goal, observer).run();
+Speed train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
+            std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer) {
+  return Loop(executor, recipe, std::move(data), std::move(test), goal, observer).run();
 }
 
 Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
@@ -302,45 +315,6 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   total.loss = loss / static_cast<double>(data->info().count);
   total.accuracy = correct / static_cast<double>(data->info().count);
   return total;
-}
-
-double typical_seconds(std::span<const double> steps) {
-  const std::size_t stretches = std::min<std::size_t>(steps.size(), 10);
-  if (stretches == 0) return 0;
-  std::vector<double> means;
-  for (std::size_t i = 0; i < stretches; ++i) {
-    const std::size_t begin = steps.size() * i / stretches;
-    const std::size_t end = steps.size() * (i + 1) / stretches;
-    const std::span<const double> stretch = steps.subspan(begin, end - begin);
-    means.push_back(std::accumulate(stretch.begin(), stretch.end(), 0.0) /
-                    static_cast<double>(stretch.size()));
-  }
-  const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.size() / 2);
-  std::ranges::nth_element(means, middle);
-  return *middle;
-}
-
-double typical_step_seconds(const std::vector<StepRecord>& steps) {
-  std::vector<double> seconds;
-  for (std::size_t i = std::min<std::size_t>(steps.size() / 2, 10); i < steps.size(); ++i)
-    seconds.push_back(steps[i].duration.count());
-  return typical_seconds(seconds);
-}
-
-void keep_first(std::vector<StepRecord>& steps, const StepRecord& step) {
-  if (steps.size() < 10000) steps.push_back(step);
-}
-
-double typical_throughput(const std::vector<StepRecord>& steps) {
-  const std::size_t warm_up = std::min<std::size_t>(steps.size() / 2, 10);
-  std::vector<double> rates;
-  for (std::size_t i = warm_up; i < steps.size(); ++i)
-    if (steps[i].duration.count() > 0)
-      rates.push_back(static_cast<double>(steps[i].samples) / steps[i].duration.count());
-  if (rates.empty()) return 0;
-  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
-  std::ranges::nth_element(rates, middle);
-  return *middle;
 }
 
 }  // namespace regatta

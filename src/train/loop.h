@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "exec/executor.h"
 #include "plan/recipe.h"
 #include "regatta/epoch.h"
+#include "train/speed.h"
 
 namespace regatta {
 
@@ -20,7 +20,7 @@ struct StepRecord {
   double loss = 0;        // mean over its samples
   double learning_rate = 0;
   std::int64_t samples = 0, correct = 0;
-  Seconds duration{};       // since the step before it finished
+  Seconds duration{};       // since the step before it finished, or the rest after that one
   double loader_share = 0;  // of the time of the workers that load, spent loading
 };
 
@@ -70,22 +70,11 @@ std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std:
 
 // Throws InputError when a loss or gradient is no longer a number: it names the step and where that
 // first appeared, and parameters are those of the step before.
-void train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
-           std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer);
+Speed train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
+            std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer);
 
 Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& data,
                     std::int64_t batch, bool keep_logits = false,
                     const std::function<bool()>& stop = {});
-
-// Adds a step to those that a run's typical speed is told from: the first 10,000, so that memory
-// does not grow with the number of steps.
-void keep_first(std::vector<StepRecord>& steps, const StepRecord& step);
-// Images per second of a typical step after warm-up: the median, with the first steps left out.
-double typical_throughput(const std::vector<StepRecord>& steps);
-// Of steps that took so long: the median over ten stretches of the mean in each. Steps in flight
-// together may end together, so the median of single steps would be too good.
-double typical_seconds(std::span<const double> steps);
-// Likewise, with the first steps left out.
-double typical_step_seconds(const std::vector<StepRecord>& steps);
 
 }  // namespace regatta

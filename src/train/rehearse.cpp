@@ -22,13 +22,13 @@ constexpr double measured_seconds = 0.12;  // of a turn
 // Starting and ending a runtime, and until it has settled.
 constexpr double between_turns = 0.05 + SettledSteps::settling_seconds;
 
-void run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
+Speed run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   initialise_roughly(executor, job.recipe.seed);
   Recipe still = job.recipe;
   still.optimizer.learning_rate = 0;  // however long it is tried, nothing runs away
   TrainGoal goal;
   goal.last_step = INT64_MAX;
-  train(executor, still, job.data, nullptr, goal, steps);
+  return train(executor, still, job.data, nullptr, goal, steps);
 }
 
 // Those that were never tried, after the best of those that were: it is what they are compared
@@ -55,11 +55,13 @@ bool has_gpu(const Plan& plan) {
 
 }  // namespace
 
-double try_out(const TrainJob& job, const Plan& plan, double seconds) {
+Speed try_out(const TrainJob& job, const Plan& plan, double seconds) {
   Executor executor(job.graph, plan, job.exec_options(true));
   SettledSteps steps(seconds, few_steps, few_steps);
-  run(job, executor, steps);
-  return typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
+  Speed speed = run(job, executor, steps);
+  speed.typical_step_s =
+      typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
+  return speed;
 }
 
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
@@ -94,7 +96,8 @@ std::vector<Observation> rehearse(const TrainJob& job, Seconds budget,
   ContestRules rules;
   rules.turn = [&](std::size_t actor) {
     if (on_turn) on_turn();
-    return while_near([&] { return try_out(job, candidate(actor).plan, measured_seconds); });
+    return while_near(
+        [&] { return try_out(job, candidate(actor).plan, measured_seconds).typical_step_s; });
   };
   rules.seconds_left = [&] { return Seconds(budget - (Clock::now() - begin)).count(); };
   const std::vector<double> seconds = contest(actors.size(), rules);

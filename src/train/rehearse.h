@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "train/job.h"
+#include "train/speed.h"
 
 namespace regatta {
 
-// Seconds of a step, or of one of the batches that add up to it, when it has settled: of so many
-// seconds, but two steps at least. No executor may be alive.
-double try_out(const TrainJob& job, const Plan& plan, double seconds);
+// Of a step, or of one of the batches that add up to it, when it has settled: of so many seconds,
+// but two steps at least. No executor may be alive.
+Speed try_out(const TrainJob& job, const Plan& plan, double seconds);
 
 // Likewise: the median seconds of each task of a step. Three steps at least.
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds);

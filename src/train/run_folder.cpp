@@ -273,6 +273,18 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
 
+Json to_json(const Speed& speed) {
+  return {{"images_per_s", speed.images_per_s},
+          {"measured_step_s", speed.typical_step_s},
+          {"taken_by_others", speed.taken_by_others ? Json(*speed.taken_by_others) : Json()}};
+}
+
+void write_speed(const fs::path& folder, const Speed& speed) {
+  Json run = read_json(folder / "run.json");
+  run["speed"] = to_json(speed);
+  write_file(folder / "run.json", run.dump(2) + "\n");
+}
+
 RunRecord read_run_json(const fs::path& folder) {
   const fs::path file = folder / "run.json";
   if (!fs::exists(file))

@@ -96,6 +96,11 @@ class RunFolder : public TrainObserver {
 void write_run_json(const std::filesystem::path& folder, const TrainJob& job,
                     std::int64_t last_step, const CheckpointPolicy& checkpoints = {});
 
+// Adds to run.json how fast the run was, under `speed`, when it has ended.
+void write_speed(const std::filesystem::path& folder, const Speed& speed);
+// `images_per_s`, `measured_step_s` (the typical one) and `taken_by_others`.
+Json to_json(const Speed& speed);
+
 struct RunRecord {
   TrainJob job;  // its data is not opened
   std::optional<std::string> test;

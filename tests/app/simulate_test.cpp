@@ -38,6 +38,31 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
   EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("laptop")}).code, 0);
 }
 
+// Two sites over a slow link: a ring crosses it with every step, sums of sites cross it once.
+TEST(SimulateCommand, TheDoctorFindsTheUpdateThatSuitsTheLinks) {
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const std::string json = (folder.path() / "doctor.json").string();
+  const std::vector<std::string> simulated{
+      "simulate", "--model", "lenet5", "--platform", platform("two-sites"), "--steps", "3"};
+  std::vector<std::string> recorded = simulated;
+  recorded.insert(recorded.end(), {"--out", run});
+  ASSERT_EQ(run_regatta(recorded).code, 0);
+  const ProgramRun done = run_regatta({"doctor", run, "--json", json});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Json best = read_json(json)["findings"][0];
+  EXPECT_EQ(best["flag"], "--update hierarchical") << done.out;
+  EXPECT_TRUE(best["predicted"].get<bool>());
+  // It saves as much as it says.
+  const auto step_of = [&](const std::string& update) {
+    std::vector<std::string> arguments = simulated;
+    arguments.insert(arguments.end(), {"--update", update, "--json", json});
+    EXPECT_EQ(run_regatta(arguments).code, 0);
+    return read_json(json)["step_s"].get<double>();
+  };
+  EXPECT_NEAR(best["gain"].get<double>(), 1 - step_of("hierarchical") / step_of("ring"), 1e-6);
+}
+
 TEST(SimulateCommand, SaysWhatIsWrong) {
   const auto refusal = [](std::vector<std::string> arguments) {
     const ProgramRun done = run_regatta(std::move(arguments));

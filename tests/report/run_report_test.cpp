@@ -110,6 +110,27 @@ TEST(Report, OfALongRunHasFewPointsThatTellOfAllSteps) {
   EXPECT_LT(std::filesystem::file_size(folder.path() / "report.html"), 2'000'000u);
 }
 
+std::string tile_of(const PageData& page, const std::string& label) {
+  for (const Json& each : page.json().at("tiles"))
+    if (each.at("label") == label) return each.at("value");
+  return "";
+}
+
+TEST(Report, ThroughputIsWhatTheRunSaysOrImagesOverTime) {
+  RunCurves curves;
+  // Every other step takes nine times as long.
+  for (std::int64_t step = 1; step <= 100; ++step)
+    curves.steps.add({.step = step, .loss = 1, .images_per_s = step % 2 == 0 ? 900.0 : 100.0});
+  Json run{{"recipe", {{"batch", 10}}}};
+  const PageData running = run_page("run", run, curves, nullptr, nullptr);
+  EXPECT_NEAR(std::stod(tile_of(running, "throughput")), 180, 2);
+  EXPECT_EQ(tile_of(running, "disturbed"), "");
+  run["speed"] = {{"images_per_s", 777.0}, {"taken_by_others", 0.12}};
+  const PageData ended = run_page("run", run, curves, nullptr, nullptr);
+  EXPECT_EQ(tile_of(ended, "throughput"), "777");
+  EXPECT_EQ(tile_of(ended, "disturbed"), "12");
+}
+
 TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {
   const TemporaryFolder folder;
   write_made_up_run(folder.path() / "run", 100, 2);

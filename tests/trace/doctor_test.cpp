@@ -44,5 +44,39 @@ TEST(Doctor, DoesNotMindThatWorkersThatFeedAGpuSleep) {
   for (const Finding& each : found) EXPECT_LE(each.gain, 0.1 + 1e-9) << each.what;
 }
 
+// Shares do not shorten the way between nodes.
+TEST(Doctor, AdvisesAnotherUpdateWhereGradientsTravelBetweenNodes) {
+  Record record = fed_gpu();
+  record.workers = {{"cpu 0", "cpu", "north", "cpu"}, {"cpu 0", "cpu", "south", "cpu"}};
+  record.links = {{"ranks", "ranks", 1000, 10}};
+  for (Task& task : record.tasks)
+    if (task.kind == 1) {
+      task.acquire = 5;
+      task.start += task.acquire;
+    }
+  const auto flag_of_transfers = [](const Record& each) {
+    for (const Finding& found : diagnose(each, analyse(each, whole_window(each)), 10))
+      if (found.what.find("on their way between nodes") != std::string::npos ||
+          found.what.find("on its way between memories") != std::string::npos)
+        return found.flag;
+    return std::string();
+  };
+  EXPECT_EQ(flag_of_transfers(record), "--update hierarchical");
+  record.workers[1].node = "north";
+  EXPECT_EQ(flag_of_transfers(record), "--shares");
+}
+
+TEST(Analysis, TakesTheMeanOfWhatOthersTookInItsSteps) {
+  Record record = fed_gpu();
+  EXPECT_FALSE(analyse(record, whole_window(record)).taken_by_others);
+  for (std::int64_t step = 1; step <= 10; ++step) {
+    record.marks.push_back({"step", step, 100 * step});
+    record.counters.push_back(
+        {taken_counter, "share", "measured", step, 100 * step, step <= 5 ? 0.1 : 0.3});
+    record.counters.push_back({"energy cpu", "J", "measured", step, 100 * step, 7});
+  }
+  EXPECT_NEAR(*analyse(record, window_of_steps(record, 5, 6)).taken_by_others, 0.2, 1e-9);
+}
+
 }  // namespace
 }  // namespace regatta::trace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "platform/machine.h"
 #include "support/error_text.h"
 #include "support/small_run.h"
@@ -103,6 +105,22 @@ TEST_F(TrainingLoop, RestsWhenARestIsWanted) {
   EXPECT_EQ(recorder.epochs.size(), 2u);
 }
 
+// Writing checkpoints is a part of the time that training takes.
+TEST_F(TrainingLoop, ARestBetweenStepsCountsInTheThroughput) {
+  class Saving : public TrainObserver {
+   public:
+    bool wants_rest(std::int64_t step) override { return step == 14; }
+    void on_rest(const TrainState& state) override {
+      if (state.step == 14) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  } saving;
+  goal.last_step = 20;
+  const Speed speed = train(executor, job.recipe, job.data, nullptr, goal, saving);
+  // At most 40 images after warm-up.
+  EXPECT_GT(speed.images_per_s, 0);
+  EXPECT_LE(speed.images_per_s, 40 / 0.2);
+}
+
 TEST_F(TrainingLoop, AnEpochInTwoPiecesCountsAsOne) {
   run(3);
   const Recorder whole = recorder;
@@ -174,37 +192,6 @@ TEST(LastStep, RefusesWhatCannotBeCounted) {
   EXPECT_THAT(error_text([] { last_step_of(0, {}, 7); }), HasSubstr("--epochs 0"));
   EXPECT_THAT(error_text([] { last_step_of({}, -1, 7); }), HasSubstr("--steps -1"));
   EXPECT_THAT(error_text([] { last_step_of(1, 1, 7); }), HasSubstr("exclude each other"));
-}
-
-std::vector<StepRecord> steps_of(int count, std::int64_t samples, double seconds) {
-  StepRecord step;
-  step.samples = samples;
-  step.duration = Seconds(seconds);
-  return std::vector<StepRecord>(static_cast<std::size_t>(count), step);
-}
-
-TEST(TypicalThroughput, IsTheRateOfEqualSteps) {
-  EXPECT_DOUBLE_EQ(typical_throughput(steps_of(50, 64, 0.5)), 128);
-  EXPECT_DOUBLE_EQ(typical_throughput(steps_of(1, 64, 0.5)), 128);
-}
-
-TEST(TypicalThroughput, LeavesTheWarmUpOut) {
-  std::vector<StepRecord> steps = steps_of(10, 64, 4.0);
-  const std::vector<StepRecord> warm = steps_of(10, 64, 0.5);
-  steps.insert(steps.end(), warm.begin(), warm.end());
-  EXPECT_DOUBLE_EQ(typical_throughput(steps), 128);
-}
-
-TEST(TypicalThroughput, IsNotSwayedByAHiccup) {
-  std::vector<StepRecord> steps = steps_of(50, 64, 0.5);
-  steps[30].duration = Seconds(1000);
-  EXPECT_DOUBLE_EQ(typical_throughput(steps), 128);
-}
-
-TEST(TypicalThroughput, IsZeroWhenNothingWasMeasured) {
-  EXPECT_EQ(typical_throughput({}), 0);
-  EXPECT_EQ(typical_seconds({}), 0);
-  EXPECT_EQ(typical_throughput(steps_of(5, 64, 0)), 0);
 }
 
 }  // namespace

@@ -45,15 +45,5 @@ TEST(SettledSteps, OfLongOnesAFewDo) {
   EXPECT_THAT(steps.seconds(), SizeIs(2));
 }
 
-TEST(SettledSteps, TypicalIsTheMiddleOfTenStretches) {
-  std::vector<double> seconds(100, 1);
-  for (std::size_t i = 0; i < 40; ++i) seconds[i] = 9;  // a disturbance
-  seconds[50] = 1000;                                   // and another
-  EXPECT_DOUBLE_EQ(typical_seconds(seconds), 9);
-  // Two in flight that end together.
-  for (std::size_t i = 0; i < 100; ++i) seconds[i] = i % 2 == 0 ? 3 : 1;
-  EXPECT_DOUBLE_EQ(typical_seconds(seconds), 2);
-}
-
 }  // namespace
 }  // namespace regatta
