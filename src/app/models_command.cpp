@@ -114,7 +114,8 @@ void print_layers(const Json& layers) {
 
 // --- exporting -----------------------------------------------------------------------------------
 
-Weights weights_for(const ModelsFlags& flags, const LoadedModel& model) {
+// Class names that stand beside the weights become the model's.
+Weights weights_for(const ModelsFlags& flags, LoadedModel& model) {
   fs::path file;
   if (flags.weights) {
     file = *flags.weights;
@@ -128,10 +129,11 @@ Weights weights_for(const ModelsFlags& flags, const LoadedModel& model) {
   if (!flags.weights && read_run_json(flags.name).job.recipe.optimizer.ema > 0)
     tensors = averaged(std::move(tensors),
                        read_safetensors(file.parent_path() / "optimizer.safetensors"));
+  model.class_names = class_names_of(tensors);
   return weights_from(model.graph, tensors, file.string());
 }
 
-void write_model(const ModelsFlags& flags, const LoadedModel& model) {
+void write_model(const ModelsFlags& flags, LoadedModel model) {
   const std::string& file = *flags.export_file;
   const bool onnx = file.ends_with(".onnx");
   if (!onnx && file != "-" && !file.ends_with(".json"))
@@ -142,8 +144,12 @@ void write_model(const ModelsFlags& flags, const LoadedModel& model) {
     std::cout << network_text(model.graph);
     return;
   }
-  write_file(file,
-             onnx ? write_onnx(model.graph, weights_for(flags, model)) : network_text(model.graph));
+  if (onnx) {
+    const Weights weights = weights_for(flags, model);
+    write_file(file, write_onnx(model.graph, weights, model.class_names));
+  } else {
+    write_file(file, network_text(model.graph));
+  }
   std::printf("%s: %zu layers\n", file.c_str(), model.graph.nodes().size() - 2);
 }
 
