@@ -11,6 +11,7 @@
 #include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/utf8.h"
 #include "data/folder.h"
 #include "data/npy.h"
 #include "data/skips.h"
@@ -128,7 +129,7 @@ Json json_of(const std::vector<Prediction>& predictions, const std::vector<std::
       top.push_back({{"class", answer.output},
                      {"name", class_name(names, answer.output)},
                      {"probability", answer.probability}});
-    json.push_back({{"file", each.sample}, {"top", top}});
+    json.push_back({{"file", valid_utf8(each.sample)}, {"top", top}});
   }
   return json;
 }

@@ -9,10 +9,12 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/utf8.h"
 #include "data/encoded_dataset.h"
 
 namespace regatta {
@@ -183,10 +185,11 @@ std::shared_ptr<const Dataset> folder_dataset(const std::string& spec, const fs:
   DatasetInfo info;
   info.spec = spec;
   info.splits_coincide = alone || coincide || place_of(folder, Split::test, spec).second;
-  info.class_names = folders_in(train);
-  info.classes = static_cast<int>(info.class_names.size());
-  if (place != train) require_known_classes(spec, place, info.class_names);
-  auto store = std::make_unique<const FileStore>(place, info.class_names);
+  const std::vector<std::string> classes = folders_in(train);
+  std::ranges::transform(classes, std::back_inserter(info.class_names), valid_utf8);
+  info.classes = static_cast<int>(classes.size());
+  if (place != train) require_known_classes(spec, place, classes);
+  auto store = std::make_unique<const FileStore>(place, classes);
   if (store->count() == 0)
     throw InputError("data set '" + spec + "': '" + place.string() +
                      "' has no CLASS/*.jpg, *.jpeg or *.png in it");

@@ -159,6 +159,13 @@ TEST_F(ClassNames, ARunRemembersItsDataByAbsolutePath) {
   EXPECT_EQ(run_regatta({"eval", at("run")}).code, 0);
 }
 
+TEST_F(ClassNames, NeedNotBeUtf8) {
+  for (const char* split : {"train", "test"})
+    fs::rename(images / split / "class1", images / split / "caf\xe9");
+  train_run();
+  EXPECT_EQ(json_of({"eval", at("run")}).at("per_class")[0].at("name"), "caf\uFFFD");
+}
+
 TEST_F(ClassNames, EvalShowsEachClass) {
   train_run();
   const ProgramRun shown = run_regatta({"eval", at("run")});
