@@ -442,7 +442,12 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   TrainJob& job = run.job;
   std::string test = flags.job.test.value_or(run.test.value_or("none"));
   const std::string spec = flags.job.data.empty() ? job.recipe.data : flags.job.data;
-  job.data = open_for(job.recipe, spec, Split::train, job.class_names, flags.job.strict);
+  try {
+    job.data = open_for(job.recipe, spec, Split::train, job.class_names, flags.job.strict);
+  } catch (const InputError& error) {
+    if (!flags.job.data.empty()) throw;
+    throw InputError(std::string(error.what()) + "; if the data moved, --data says where to");
+  }
   require_same_data(job.recipe, spec, *job.data);
   // The data moved, and its test split with it. A plan belongs to its recipe by fingerprint, which
   // only recipes of old change with the path.

@@ -119,6 +119,8 @@ TEST_F(ClassNames, AResumedRunFindsItsDataWhereItMoved) {
   const Json before = read_json(at("run/run.json"));
   EXPECT_EQ(before.at("test"), spec);
   fs::rename(images, folder.path() / "moved");
+  EXPECT_THAT(run_regatta({"train", "--resume", at("run"), "--epochs", "3"}).err,
+              HasSubstr("if the data moved, --data says where to"));
   const ProgramRun resumed = run_regatta(
       {"train", "--resume", at("run"), "--epochs", "3", "--data", "folder:" + at("moved")});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
