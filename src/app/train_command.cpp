@@ -391,6 +391,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
     }
     require_this_machine(file.plan, file.platform_name, flags.placement.platform);
     job = job_of_plan(file);
+    // The same data, wherever it lies now.
+    if (!flags.job.data.empty()) job.recipe.data = absolute_spec(flags.job.data);
   } else {
     job = job_of_replay(*flags.placement.replay);
   }

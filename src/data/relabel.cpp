@@ -77,10 +77,10 @@ std::shared_ptr<const Dataset> labelled_as(std::shared_ptr<const Dataset> data,
   const std::string culprit = "data '" + data->info().spec + "' ";
   if (const auto unknown = lacking(own, classes); !unknown.empty()) {
     const auto missing = lacking(classes, own);
-    throw InputError(culprit +
-                     "has classes that the network was not trained on: " + few_of(unknown) +
-                     (missing.empty() ? "" : "; it lacks the network's " + few_of(missing)) +
-                     "; name its classes as the training data did");
+    throw InputError(
+        culprit + "has classes that the network was not trained on: " + few_of(unknown) +
+        (missing.empty() ? "" : "; it lacks the network's " + few_of(missing)) +
+        "; name its classes as the training data did, or train for them with --new-classes");
   }
   std::map<std::string, std::int32_t> outputs;
   for (const std::string& name : classes)
