@@ -1,6 +1,7 @@
 // Builds the page from its data.
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
+import { classes } from "./classes.js";
 import { epochs, loss, throughput } from "./curves.js";
 import { readData } from "./data.js";
 import { element, rows, section } from "./dom.js";
@@ -40,6 +41,7 @@ function run(data) {
   if (traced) parts.push(timeline(data, traced));
   parts.push(element("div", { class: "columns" }, throughput(data), loss(data), epochs(data),
     ...(traced ? [idleCauses(data), workerShares(data)] : [])));
+  parts.push(classes(data));
   if (traced) parts.push(utilisation(data, traced));
   parts.push(element("div", { class: "columns" }, tables(data.json.tables)), facts(data.json.facts));
   return parts;

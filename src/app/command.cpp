@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<Command, 14> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
-     {"predict", "a trained network's logits, as an npy file", run_predict},
+     {"predict", "what a trained network takes images for", run_predict},
      {"plan", "when and where a network is trained, as a file", run_plan},
      {"simulate", "when a plan's steps would end, and their joules", run_simulate},
      {"compare", "a recorded run beside its prediction", run_compare},

@@ -54,6 +54,7 @@ Json describe(const DataFlags& flags) {
   }
   json["splits"] = splits;
   json["class_names"] = info.class_names;
+  json["identity"] = data->identity();
   const PixelStatistics found = pixel_statistics(
       *data, flags.exact ? std::numeric_limits<std::int64_t>::max() : sampled_images);
   json["pixels"] = {

@@ -1,204 +1,94 @@
-// `eval` and `predict`: the same forward pass, reported or kept.
-#include <cstring>
+// `eval`: loss and accuracy over all data, and class by class.
+#include <algorithm>
+#include <cstdio>
 #include <iostream>
 
-#include "app/command.h"
-#include "base/error.h"
+#include "app/evaluating.h"
 #include "base/files.h"
-#include "data/npy.h"
 #include "data/skips.h"
-#include "models/load.h"
-#include "platform/machine.h"
-#include "train/checkpoint.h"
-#include "train/job.h"
-#include "train/loop.h"
-#include "train/run_folder.h"
-#include "train/weights.h"
+#include "train/class_results.h"
 
 namespace regatta::app {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct EvalFlags {
-  std::optional<std::string> run, model, weights, data, input, json_file, out;
-  std::optional<std::int64_t> classes;
-  std::optional<int> workers;
-  std::int64_t batch = 64;
-  std::string split = "test", devices = "cpu";
-  bool best = false, strict = false;
-};
-
-void declare(CLI::App& app, EvalFlags& flags) {
-  app.add_option("--run,run", flags.run, "a run folder of regatta train: its newest checkpoint")
-      ->type_name("FOLDER");
-  app.add_flag("--best", flags.best, "the run's best checkpoint instead of its newest");
-  app.add_option("--model", flags.model,
-                 "a model by name or net.json, with --weights; or net.onnx, with its own")
-      ->type_name("NAME|FILE");
-  app.add_option("--weights,--init", flags.weights, "its weights (default: the run's or file's)")
-      ->type_name("FILE");
-  app.add_option("--data", flags.data, "data, as regatta train takes it (default: the run's)")
-      ->type_name("SPEC");
-  app.add_option("--split", flags.split, "which part of a named data set")
-      ->check(CLI::IsMember({"train", "test"}))
-      ->capture_default_str();
-  app.add_option("--input", flags.input, "image size, if not the data's")->type_name("CxHxW");
-  app.add_option("--classes", flags.classes, "classes, if not the data's")
-      ->type_name("N")
-      ->check(whole_number(2));
-  app.add_option("--batch", flags.batch, "images at once")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str();
-  app.add_option("--workers", flags.workers, "CPU workers (default: the CPUs this process may use)")
-      ->type_name("N")
-      ->check(whole_number(1, most_workers));
-  app.add_option("--devices", flags.devices, "where to compute")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  app.add_flag("--strict", flags.strict, "an image that cannot be read ends the run");
-  add_json_flag(app, flags.json_file);
+// What a class is mostly mistaken for, as " cat (12)"; empty if for nothing.
+std::string mistaken_for(const ClassResults& results, std::size_t of) {
+  std::size_t most = of;
+  std::int64_t times = 0;
+  for (std::size_t as = 0; as < results.classes.size(); ++as)
+    if (const std::int64_t count = results.answered(of, as); as != of && count > times) {
+      most = as;
+      times = count;
+    }
+  if (times == 0) return "";
+  return results.classes[most].name + " (" + std::to_string(times) + ")";
 }
 
-struct Evaluated {
-  Evaluation evaluation;
-  SkippedSamples skipped;
-  std::int64_t samples = 0, classes = 0;
-};
-
-// What is evaluated, and how its images are prepared.
-struct Subject {
-  Recipe recipe;
-  Graph graph;                          // fused
-  std::optional<Weights> weights = {};  // if the model's file holds them
-};
-
-Subject subject_of(const EvalFlags& flags, std::uint64_t seed) {
-  if (flags.run && (flags.model || flags.input || flags.classes))
-    throw InputError("--run tells --model, --input and --classes itself: drop them");
-  if (flags.best && (!flags.run || flags.weights))
-    throw InputError("--best is the best checkpoint of a run: give it --run, without --weights");
-  if (flags.run) {
-    TrainJob job = read_run_json(*flags.run).job;
-    return {job.recipe, std::move(job.graph)};
+// A screen's worth: with more classes, those that are recognised worst.
+void print_classes(const ClassResults& results) {
+  constexpr std::size_t most = 20;
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < results.classes.size(); ++i)
+    if (results.classes[i].count > 0) shown.push_back(i);
+  const std::size_t all = shown.size();
+  if (all > most) {
+    std::ranges::stable_sort(shown, {},
+                             [&](std::size_t i) { return results.classes[i].accuracy(); });
+    shown.resize(most);
   }
-  const bool whole = flags.model && flags.model->ends_with(".onnx");  // weights and all
-  if (!flags.model || !(flags.weights || whole) || !flags.data)
-    throw InputError("give either --run RUN, or --model, --weights and --data");
-  const Split split = flags.split == "train" ? Split::train : Split::test;
-  ModelOptions wanted{.input = {}, .classes = flags.classes};
-  if (flags.input) wanted.input = Shape::parse(*flags.input);
-  // A file says which images it takes; a name takes what the data has.
-  std::optional<LoadedModel> file;
-  if (is_model_file(*flags.model)) {
-    file = read_model_file(*flags.model, wanted);
-    wanted.input = file->graph.node(file->graph.input()).shape;
-  }
-  const DatasetInfo info =
-      open_dataset(*flags.data, {.split = split, .seed = seed, .input = wanted.input})->info();
-  if (!wanted.input) wanted.input = info.sample;
-  if (!wanted.classes) wanted.classes = info.classes;
-  LoadedModel model = file ? std::move(*file) : LoadedModel{build_model(*flags.model, wanted)};
-  Recipe recipe;
-  recipe.model = *flags.model;
-  recipe.input = model.graph.node(model.graph.input()).shape;
-  recipe.classes = model.graph.classes();
-  recipe.data = *flags.data;
-  recipe.sample_dtype = info.dtype;
-  recipe.normalisation = {info.scale, info.mean, info.deviation};
-  recipe.seed = seed;
-  return {recipe, fuse(model.graph), std::move(model.weights)};
+  int width = 5;
+  for (const std::size_t i : shown)
+    width = std::max(width, static_cast<int>(results.classes[i].name.size()));
+  std::printf("\n%-*s %8s %9s  %s\n", width, "class", "images", "accuracy", "mostly mistaken for");
+  for (const std::size_t i : shown)
+    std::printf("%-*s %8lld %8.2f%%  %s\n", width, results.classes[i].name.c_str(),
+                static_cast<long long>(results.classes[i].count),
+                100 * results.classes[i].accuracy(), mistaken_for(results, i).c_str());
+  if (all > most)
+    std::printf("the %zu classes of %zu that are recognised worst; --json has all\n", most, all);
 }
 
-fs::path weights_for(const EvalFlags& flags) {
-  if (flags.weights) return *flags.weights;
-  if (flags.best) return best_checkpoint(*flags.run) / "model.safetensors";
-  std::vector<std::string> damaged;
-  const fs::path checkpoint = latest_checkpoint(*flags.run, &damaged);
-  for (const std::string& text : damaged)
-    std::cerr << text << "; using " << checkpoint.string() << "\n";
-  return checkpoint / "model.safetensors";
-}
-
-Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits) {
-  Subject subject = subject_of(flags, 1);
-  Recipe& recipe = subject.recipe;
-  const Graph& graph = subject.graph;
-  const Split split = flags.split == "train" ? Split::train : Split::test;
-  const auto data = open_for(recipe, flags.data.value_or(recipe.data), split, flags.strict);
-  recipe.batch = std::min(flags.batch, data->info().count);
-
-  PlanOptions options;
-  options.workers = flags.workers ? *flags.workers : default_workers();
-  options.cpus = available_cpus();
-  options.layout = default_cpu_layout();
-  options.devices = devices_named(flags.devices);
-  const Plan plan = make_plan(graph, recipe, options);
-  require_valid(plan, graph, recipe.batch);
-  Executor executor(graph, plan,
-                    {{recipe.sample_dtype, recipe.precision},
-                     recipe.normalisation,
-                     /*training=*/false});
-  if (subject.weights && !flags.weights) {
-    set_weights(executor, *subject.weights);
-  } else {
-    const fs::path weights = weights_for(flags);
-    TensorFile file = read_safetensors(weights);
-    // A run that averages its parameters is tested on the average.
-    if (recipe.optimizer.ema > 0 && !flags.weights)
-      file = averaged(std::move(file),
-                      read_safetensors(weights.parent_path() / "optimizer.safetensors"));
-    set_weights(executor, file, weights.string());
+// Rows are the data's classes, columns the answers; only where they fit a terminal's 80 columns.
+void print_confusion(const ClassResults& results) {
+  constexpr std::size_t most = 10;
+  if (results.classes.size() > most) return;
+  std::printf("\n%-12s", "answers");
+  for (const ClassResult& each : results.classes) std::printf(" %6.6s", each.name.c_str());
+  for (std::size_t of = 0; of < results.classes.size(); ++of) {
+    std::printf("\n%-12.12s", results.classes[of].name.c_str());
+    for (std::size_t as = 0; as < results.classes.size(); ++as)
+      std::printf(" %6lld", static_cast<long long>(results.answered(of, as)));
   }
-  Evaluation evaluation = evaluate(executor, data, recipe.batch, keep_logits);
-  for (const std::string& line : lines_of(data->skipped(), "sample")) std::cerr << line << "\n";
-  return {std::move(evaluation), data->skipped(), data->info().count, recipe.classes};
+  std::printf("\n");
 }
 
 }  // namespace
 
 int run_eval(std::span<const char* const> arguments) {
-  CLI::App app("Loss and accuracy of a trained network.", "regatta eval");
+  CLI::App app("Loss and accuracy of a trained network, over all images and class by class.",
+               "regatta eval");
   EvalFlags flags;
-  declare(app, flags);
+  declare_evaluation(app, flags, "--run,run");
   app.footer(
       "Example:\n  regatta eval --run runs/lenet5 --data mnist\n"
       "  regatta eval --model resnet18 --weights w.safetensors --data npy:x.npy,y.npy");
   if (!parse(app, arguments)) return 0;
   if (flags.json_file) require_writable(*flags.json_file);
   const Evaluated result = evaluate_by(flags, false);
+  const SkippedSamples skipped = result.data->skipped();
+  for (const std::string& line : lines_of(skipped, "sample")) std::cerr << line << "\n";
+  const std::int64_t samples = result.data->info().count;
+  const ClassResults classes = class_results(result.evaluation, result.classes, result.class_names);
   std::printf("loss %.6f, accuracy %.2f%% over %lld images\n", result.evaluation.loss,
-              100 * result.evaluation.accuracy, static_cast<long long>(result.samples));
-  write_json_result(flags.json_file, {{"loss", result.evaluation.loss},
-                                      {"accuracy", result.evaluation.accuracy},
-                                      {"samples", result.samples},
-                                      {"skipped", to_json(result.skipped)}});
-  return 0;
-}
-
-int run_predict(std::span<const char* const> arguments) {
-  CLI::App app("A trained network's logits for every image, in order, as an npy file.",
-               "regatta predict");
-  EvalFlags flags;
-  declare(app, flags);
-  app.add_option("--out", flags.out, "where the logits go")->required()->type_name("LOGITS.npy");
-  app.footer("Example:\n  regatta predict --run runs/lenet5 --data mnist --out logits.npy");
-  if (!parse(app, arguments)) return 0;
-  require_writable(*flags.out);
-  if (flags.json_file) require_writable(*flags.json_file);
-  const Evaluated result = evaluate_by(flags, true);
-  const std::vector<float>& logits = result.evaluation.logits;
-  NpyArray array{Dtype::f32, {result.samples, result.classes}, {}};
-  array.bytes.assign(reinterpret_cast<const char*>(logits.data()), logits.size() * sizeof(float));
-  write_npy(*flags.out, array);
-  std::printf("%lld x %lld logits in %s\n", static_cast<long long>(result.samples),
-              static_cast<long long>(result.classes), flags.out->c_str());
-  write_json_result(flags.json_file, {{"out", *flags.out},
-                                      {"samples", result.samples},
-                                      {"classes", result.classes},
-                                      {"accuracy", result.evaluation.accuracy},
-                                      {"skipped", to_json(result.skipped)}});
+              100 * result.evaluation.accuracy, static_cast<long long>(samples));
+  print_classes(classes);
+  print_confusion(classes);
+  Json json{{"loss", result.evaluation.loss},
+            {"accuracy", result.evaluation.accuracy},
+            {"samples", samples},
+            {"skipped", to_json(skipped)}};
+  json.update(to_json(classes));
+  write_json_result(flags.json_file, json);
   return 0;
 }
 

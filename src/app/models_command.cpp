@@ -113,7 +113,8 @@ void print_layers(const Json& layers) {
 
 // --- exporting -----------------------------------------------------------------------------------
 
-Weights weights_for(const ModelsFlags& flags, const LoadedModel& model) {
+// Class names that stand beside the weights become the model's.
+Weights weights_for(const ModelsFlags& flags, LoadedModel& model) {
   fs::path file;
   if (flags.weights) {
     file = *flags.weights;
@@ -127,18 +128,25 @@ Weights weights_for(const ModelsFlags& flags, const LoadedModel& model) {
   if (!flags.weights && read_run_json(flags.name).job.recipe.optimizer.ema > 0)
     tensors = averaged(std::move(tensors),
                        read_safetensors(file.parent_path() / "optimizer.safetensors"));
+  model.class_names = class_names_of(tensors);
   return weights_from(model.graph, tensors, file.string());
 }
 
-void write_model(const ModelsFlags& flags, const LoadedModel& model) {
+void write_model(const ModelsFlags& flags, LoadedModel model) {
   const std::string& file = *flags.export_file;
   const bool onnx = file.ends_with(".onnx");
   if (!onnx && !is_standard_output(file) && !file.ends_with(".json"))
     throw InputError("--export " + file + ": its name must end with .json or .onnx");
   if (!onnx && flags.weights)
     throw InputError("--weights goes with --export net.onnx: JSON holds the network alone");
-  write_file(file,
-             onnx ? write_onnx(model.graph, weights_for(flags, model)) : network_text(model.graph));
+  std::string text;
+  if (onnx) {
+    const Weights weights = weights_for(flags, model);  // may learn the class names
+    text = write_onnx(model.graph, weights, model.class_names);
+  } else {
+    text = network_text(model.graph);
+  }
+  write_file(file, text);
   std::printf("%s: %zu layers\n", file.c_str(), model.graph.nodes().size() - 2);
 }
 

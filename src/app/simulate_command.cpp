@@ -136,7 +136,7 @@ Subject subject_of(const SimulateFlags& flags) {
   recipe.model = flags.model;
   recipe.input = subject.graph.node(subject.graph.input()).shape;
   recipe.classes = subject.graph.classes();
-  recipe.data = flags.data.value_or("synth");
+  recipe.data = absolute_spec(flags.data.value_or("synth"));
   recipe.batch = flags.request.batch;
   return subject;
 }

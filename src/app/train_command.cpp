@@ -93,7 +93,12 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--classes", job.classes, "classes, if not the data's")
       ->type_name("N")
       ->check(whole_number(2));
-  app.add_option("--init", flags.init, "start from these weights")->type_name("FILE");
+  app.add_option("--init", flags.init,
+                 "start from these weights; classes are matched by name, if both have names")
+      ->type_name("FILE");
+  app.add_flag("--new-classes", job.new_classes,
+               "the outputs of --init or of net.onnx become the data's classes, whatever they were "
+               "trained on");
   app.add_option("--granularity", flags.granularity,
                  "auto: segments, chunks, teams and the number of workers are chosen by predicted\n"
                  "times, but for what is given; fixed: a rule of thumb")
@@ -221,6 +226,8 @@ class Console : public TrainObserver {
     progress_.update(state(record));
   }
 
+  void on_test(const Evaluation& tested) override { folder_.on_test(tested); }
+
   void on_epoch(const EpochRecord& record) override {
     folder_.on_epoch(record);
     tracing_.on_epoch(record);
@@ -341,9 +348,12 @@ void tell_cpus(int threads, const std::string& asked) {
   std::cerr << cpu_line(threads, cpu_limits(), asked, removed_openmp_variables()) << "\n";
 }
 
-// `tells`: on standard error, how many CPUs may be used and how many of them the plan uses.
-TrainJob new_job(const TrainFlags& flags, TrainGoal& goal, bool tells = true) {
+// `init` holds the weights of --init, or nothing. `tells`: on standard error, how many CPUs may be
+// used and how many of them the plan uses.
+TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goal,
+                 bool tells = true) {
   JobOptions options = flags.job;
+  options.class_names = class_names_of(init);
   options.shuffle = flags.shuffle == "on";
   apply(flags.recipe, options);
   options.epochs = flags.epochs;
@@ -398,7 +408,8 @@ TrainJob new_job(const TrainFlags& flags, TrainGoal& goal, bool tells = true) {
 }
 
 // A recipe and plan from a file, or from a run whose schedule is to be repeated.
-TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal) {
+TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorFile& init,
+                     TrainGoal& goal) {
   const std::string by = flags.placement.plan ? "--plan" : "--replay";
   TrainJob job;
   if (flags.placement.plan) {
@@ -409,30 +420,37 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
       asked.placement = {};
       asked.granularity = "fixed";
       const std::string differences =
-          recipe_differences(new_job(asked, goal, /*tells=*/false).recipe, file.recipe);
+          recipe_differences(new_job(asked, init, goal, /*tells=*/false).recipe, file.recipe);
       if (!differences.empty())
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
     }
     require_this_machine(file.plan, file.platform_name, flags.placement.platform);
     job = job_of_plan(file);
+    // The same data, wherever it lies now.
+    if (!flags.job.data.empty()) job.recipe.data = absolute_spec(flags.job.data);
   } else {
     job = job_of_replay(*flags.placement.replay);
   }
-  const std::set<std::string> allowed{"--plan",           "--replay",   "--platform",
-                                      "--slow",           "--epochs",   "--steps",
-                                      "--json",           "--test",     "--checkpoint-every",
-                                      "--keep",           "--strict",   "--trace",
-                                      "--trace-steps",    "--out",      "--init",
-                                      "--save-gradients", "--no-refine"};
+  const std::set<std::string> allowed{"--plan",           "--replay",    "--platform",
+                                      "--slow",           "--epochs",    "--steps",
+                                      "--json",           "--test",      "--checkpoint-every",
+                                      "--keep",           "--strict",    "--trace",
+                                      "--trace-steps",    "--out",       "--init",
+                                      "--save-gradients", "--no-refine", "--new-classes"};
   if (flags.job.model.empty())
     for (const CLI::Option* option : app.get_options())
       if (option->count() > 0 && !allowed.contains(option->get_name()))
         throw InputError(option->get_name() + " cannot be changed by " + by + ": it is the plan's");
-  job.data = open_for(job.recipe, job.recipe.data, Split::train, flags.job.strict);
+  if (const auto names = class_names_of(init); !names.empty()) job.class_names = names;
+  if (flags.job.new_classes) job.class_names.clear();
+  job.data = open_for(job.recipe, job.recipe.data, Split::train, job.class_names, flags.job.strict);
+  require_same_data(job.recipe, job.recipe.data, *job.data);
+  if (job.class_names.empty()) job.class_names = job.data->info().class_names;
   const std::string test =
       flags.job.test.value_or(job.data->info().splits_coincide ? "none" : job.recipe.data);
-  if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
+  if (test != "none")
+    job.test = open_for(job.recipe, test, Split::test, job.class_names, flags.job.strict);
   slow_down(job.plan, flags.placement.slow);
   goal.last_step = last_step_asked(flags, job);
   return job;
@@ -459,10 +477,22 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   RunRecord run = read_run_json(*flags.resume);
   policy = run.checkpoints;
   TrainJob& job = run.job;
-  job.data = open_for(job.recipe, flags.job.data.empty() ? job.recipe.data : flags.job.data,
-                      Split::train, flags.job.strict);
-  const std::string test = flags.job.test.value_or(run.test.value_or("none"));
-  if (test != "none") job.test = open_for(job.recipe, test, Split::test, flags.job.strict);
+  std::string test = flags.job.test.value_or(run.test.value_or("none"));
+  const std::string spec = flags.job.data.empty() ? job.recipe.data : flags.job.data;
+  try {
+    job.data = open_for(job.recipe, spec, Split::train, job.class_names, flags.job.strict);
+  } catch (const InputError& error) {
+    if (!flags.job.data.empty()) throw;
+    throw InputError(std::string(error.what()) + "; if the data moved, --data says where to");
+  }
+  require_same_data(job.recipe, spec, *job.data);
+  // The data moved, and its test split with it. A plan belongs to its recipe by fingerprint, which
+  // only recipes of old change with the path.
+  if (!flags.job.test && test == job.recipe.data) test = spec;
+  job.recipe.data = absolute_spec(spec);
+  job.plan.recipe = job.recipe.fingerprint();
+  if (test != "none")
+    job.test = open_for(job.recipe, test, Split::test, job.class_names, flags.job.strict);
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
       if (group.kind == DeviceKind::cpu) {
@@ -476,10 +506,11 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   return std::move(job);
 }
 
-void start_afresh(const TrainFlags& flags, const TrainJob& job, Executor& executor) {
+void start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJob& job,
+                  Executor& executor) {
   initialise_weights(executor, job.recipe.seed);
   if (job.weights) set_weights(executor, *job.weights);
-  if (flags.init) set_weights(executor, read_safetensors(*flags.init), *flags.init);
+  if (flags.init) set_weights(executor, init, *flags.init);
 }
 
 // Where the run stood when it was left.
@@ -489,7 +520,7 @@ TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& 
   if (!has_checkpoints(folder)) {
     std::cerr << "'" << folder.string()
               << "' has no checkpoint yet: starting from its first step\n";
-    start_afresh(flags, job, executor);
+    start_afresh(flags, {}, job, executor);
     return {};
   }
   std::vector<std::string> damaged;
@@ -526,10 +557,12 @@ int run_train(std::span<const char* const> arguments) {
   CheckpointPolicy policy;
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
+  const TensorFile init =
+      flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
   const bool planned = flags.resume || flags.placement.from_file();
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
-                       : flags.placement.from_file() ? planned_job(app, flags, goal)
-                                                     : new_job(flags, goal);
+                       : flags.placement.from_file() ? planned_job(app, flags, init, goal)
+                                                     : new_job(flags, init, goal);
   require_runnable(job);
   if (planned) tell_cpus(threads_of(job.plan), "the plan");
   if (flags.explain) {
@@ -550,7 +583,7 @@ int run_train(std::span<const char* const> arguments) {
     lock.emplace(*flags.resume);
     goal.from = go_on(flags, job, goal, executor);
   } else {
-    start_afresh(flags, job, executor);
+    start_afresh(flags, init, job, executor);
     fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
     lock.emplace(fresh->path());
   }
@@ -564,9 +597,10 @@ int run_train(std::span<const char* const> arguments) {
     };
   }
   // No one but the first checkpoint knows weights that came from outside.
-  if (flags.init || job.weights) save_checkpoint(folder, executor, goal.from, policy.keep);
+  if (flags.init || job.weights)
+    save_checkpoint(folder, executor, goal.from, policy.keep, std::nullopt, false, job.class_names);
   write_run_json(folder, job, goal.last_step, policy);
-  RunFolder run(folder, executor, goal.from, policy);
+  RunFolder run(folder, executor, goal.from, policy, job.class_names);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 

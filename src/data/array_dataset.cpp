@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/error.h"
 
 namespace regatta {
@@ -32,6 +33,15 @@ class ArrayDataset final : public Dataset {
   }
 
   std::int64_t bytes() const override { return std::ssize(samples_) + std::ssize(labels_) * 4; }
+
+  Json identity() const override {
+    const std::string_view labels(reinterpret_cast<const char*>(labels_.data()),
+                                  labels_.size() * sizeof(std::int32_t));
+    return {{"samples", info_.count},
+            {"sample size", info_.sample.text()},
+            {"pixels", crc32c(samples_)},
+            {"labels", crc32c(labels)}};
+  }
 
  private:
   std::string samples_;

@@ -161,6 +161,7 @@ class AugmentedDataset final : public Dataset {
   SkippedSamples skipped() const override { return inner_->skipped(); }
   std::string sample_name(std::int64_t index) const override { return inner_->sample_name(index); }
   std::int64_t bytes() const override { return inner_->bytes(); }
+  Json identity() const override { return inner_->identity(); }
 
  private:
   [[noreturn]] void refuse_data(const std::string& why) const {

@@ -44,8 +44,9 @@ struct Visit {
 
 // Samples that could not be read and were replaced.
 struct SkippedSamples {
-  std::int64_t count = 0;          // different ones, since the data was opened
-  std::vector<std::string> first;  // what and why, of those with the lowest indices
+  std::int64_t count = 0;                  // different ones, since the data was opened
+  std::vector<std::string> first;          // what and why, of those with the lowest indices
+  std::vector<std::int64_t> indices = {};  // of all, ascending
 };
 
 // Immutable and safe to read from many threads at once.
@@ -70,6 +71,10 @@ class Dataset {
   virtual std::string sample_name(std::int64_t index) const;  // for messages: a file, a record
   virtual std::int64_t bytes() const { return 0; }  // as stored; 0 for data that is made up
 
+  // What tells these samples from others wherever they lie: counts, and checksums of names, sizes
+  // or contents, whichever take no time to have, by what they are about. Made-up data is its spec.
+  virtual Json identity() const { return {{"spec", info_.spec}}; }
+
  protected:
   void require_index(std::int64_t index) const;  // throws Error unless it is in [0, count)
 
@@ -88,7 +93,10 @@ struct DatasetOptions {
   Augmentation augmentation = {};
   // A sample that cannot be read ends the run. Otherwise the next one that can takes its place.
   bool strict = false;
+  // Of images: one that cannot be read becomes black instead, and all such are told of.
+  bool blank_unreadable = false;
 };
+
 // `mnist`, `fashion-mnist`, `idx:IMAGES,LABELS`, `npy:X.npy,Y.npy` (each with
 // TEST_IMAGES,TEST_LABELS behind, if there are any), `cifar10:DIR`, `cifar100:DIR`, `folder:DIR`,
 // `tfrecord:GLOB`, `shards:DIR`, `synth:CxHxW/CLASSES@COUNT`, `cifar10-synth`, `imagenet-synth`,
@@ -105,6 +113,9 @@ inline std::shared_ptr<const Dataset> open_dataset(const std::string& spec, Spli
 // idx files. Sets of a known size, which is small, and those that stay in their files count
 // nothing.
 std::int64_t bytes_read_into_memory(const std::string& spec, Split split);
+
+// The spec with absolute paths: it means the same wherever the program is started.
+std::string absolute_spec(const std::string& spec);
 
 // The specs that are plain names, for help texts and suggestions.
 const std::vector<std::string>& dataset_names();

@@ -34,7 +34,7 @@ std::shared_ptr<const Dataset> open_arrays(DatasetInfo info, ReadArray read,
 
 // MNIST and its relatives, from the cache.
 std::shared_ptr<const Dataset> open_fetched(const std::string& name, Split split, float mean,
-                                            float deviation) {
+                                            float deviation, std::vector<std::string> class_names) {
   const std::filesystem::path folder = dataset_folder(name);
   const std::size_t first = split == Split::train ? 0 : 2;
   if (!is_fetched(name))
@@ -44,6 +44,7 @@ std::shared_ptr<const Dataset> open_fetched(const std::string& name, Split split
   info.spec = name;
   info.mean = {mean};
   info.deviation = {deviation};
+  info.class_names = std::move(class_names);
   return open_arrays(std::move(info), read_idx, folder / idx_file_names[first],
                      folder / idx_file_names[first + 1]);
 }
@@ -138,8 +139,11 @@ namespace {
 std::shared_ptr<const Dataset> open_plain(const std::string& spec, const DatasetOptions& options) {
   const auto [split, seed] = std::pair(options.split, options.seed);
   // The means and deviations are those of the training pixels.
-  if (spec == "mnist") return open_fetched(spec, split, 0.1307f, 0.3081f);
-  if (spec == "fashion-mnist") return open_fetched(spec, split, 0.2860f, 0.3530f);
+  if (spec == "mnist") return open_fetched(spec, split, 0.1307f, 0.3081f, digit_names());
+  if (spec == "fashion-mnist")
+    return open_fetched(spec, split, 0.2860f, 0.3530f,
+                        {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
+                         "Sneaker", "Bag", "Ankle boot"});
   if (spec == "digits-synth") return digits_dataset(spec, split, seed);
   const auto like = [&](const Shape& sample, int classes, std::int64_t train, std::int64_t test) {
     const Shape size = options.input.value_or(sample);
@@ -186,6 +190,23 @@ std::int64_t bytes_read_into_memory(const std::string& spec, Split split) {
     if (!missing) bytes += static_cast<std::int64_t>(size);
   }
   return bytes;
+}
+
+std::string absolute_spec(const std::string& spec) {
+  const std::string kind = spec.substr(0, spec.find(':') + 1);
+  const auto among = [&](std::initializer_list<std::string_view> kinds) {
+    return std::ranges::find(kinds, std::string_view(kind)) != kinds.end();
+  };
+  const bool list = among({"idx:", "npy:", "tfrecord:"});
+  if (!list && !among({"folder:", "shards:", "cifar10:", "cifar100:"})) return spec;
+  const std::string paths = spec.substr(kind.size());
+  std::string absolute;
+  for (const std::string& path : list ? split_at_commas(paths) : std::vector{paths}) {
+    const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+    absolute += (absolute.empty() ? kind : ",") +
+                (whole.has_filename() ? whole : whole.parent_path()).string();
+  }
+  return absolute;
 }
 
 std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, std::int64_t epoch,

@@ -96,7 +96,8 @@ class DigitsDataset final : public Dataset {
              .scale = 1.0f / 255.0f,
              .mean = {0.0f},
              .deviation = {1.0f},
-             .splits_coincide = false};
+             .splits_coincide = false,
+             .class_names = digit_names()};
   }
 
   void read(std::span<const std::int64_t> indices, std::byte* samples,
@@ -167,6 +168,12 @@ class DigitsDataset final : public Dataset {
 };
 
 }  // namespace
+
+std::vector<std::string> digit_names() {
+  std::vector<std::string> names;
+  for (int digit = 0; digit < classes; ++digit) names.push_back(std::to_string(digit));
+  return names;
+}
 
 std::shared_ptr<const Dataset> digits_dataset(const std::string& spec, Split split,
                                               std::uint64_t seed) {

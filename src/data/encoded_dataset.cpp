@@ -1,6 +1,7 @@
 #include "data/encoded_dataset.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "data/augment_sample.h"
@@ -18,7 +19,11 @@ class EncodedDataset final : public Dataset {
  public:
   EncodedDataset(DatasetInfo info, std::unique_ptr<const ImageStore> store,
                  const DatasetOptions& options)
-      : store_(std::move(store)), augmentation_(options.augmentation), strict_(options.strict) {
+      : store_(std::move(store)),
+        augmentation_(options.augmentation),
+        strict_(options.strict),
+        blank_(options.blank_unreadable),
+        skips_(blank_ ? std::numeric_limits<std::size_t>::max() : 5) {
     info_ = std::move(info);
     info_.count = store_->count();
     info_.dtype = Dtype::u8;
@@ -48,6 +53,11 @@ class EncodedDataset final : public Dataset {
   SkippedSamples skipped() const override { return skips_.report(); }
   std::string sample_name(std::int64_t index) const override { return store_->name(index); }
   std::int64_t bytes() const override { return store_->bytes(); }
+  Json identity() const override {
+    Json json = store_->identity();
+    json["samples"] = info_.count;
+    return json;
+  }
 
  private:
   // `draw` is null for a sample without augmentation.
@@ -69,6 +79,7 @@ class EncodedDataset final : public Dataset {
                     framing(header.size, draw), target);
       *label = store_->label(index);
     };
+    if (blank_) return read_or_blank(wanted, read_at, target, label);
     read_or_next(
         wanted, info_.count, strict_, skips_, read_at,
         [&](std::int64_t index) { return store_->name(index); },
@@ -77,6 +88,17 @@ class EncodedDataset final : public Dataset {
       throw InputError("'" + store_->name(wanted) + "' is " + size_text(*misfit) +
                        ", other images are " + size_text(size_of(info_.sample)) +
                        ": give --input " + "CxHxW, to which all are resized");
+  }
+
+  template <class Read>
+  void read_or_blank(std::int64_t index, const Read& read, std::uint8_t* target,
+                     std::int32_t* label) const try {
+    read(index);
+  } catch (const InputError& error) {
+    store_->require_present();
+    skips_.note(index, "'" + store_->name(index) + "': " + error.what());
+    std::fill_n(target, sample_bytes(info_), std::uint8_t{0});
+    *label = store_->label(index);
   }
 
   Framing framing(PixelSize image, const std::uint64_t* draw) const {
@@ -133,7 +155,7 @@ class EncodedDataset final : public Dataset {
 
   std::unique_ptr<const ImageStore> store_;
   Augmentation augmentation_;
-  bool strict_;
+  bool strict_, blank_;
   bool one_size_ = false;  // nothing is resized
   int resize_to_ = 0;
   mutable Skips skips_;

@@ -21,6 +21,7 @@ class ImageStore {
   virtual std::int32_t label(std::int64_t index) const = 0;
   virtual std::string name(std::int64_t index) const = 0;  // for messages
   virtual std::int64_t bytes() const = 0;                  // of all; may take a while
+  virtual Json identity() const = 0;                       // as Dataset's, without the count
 
   // The encoded image; throws InputError that says why it cannot be had, not which one it is.
   virtual void fetch(std::int64_t index, std::vector<std::byte>& bytes) const = 0;

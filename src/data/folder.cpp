@@ -10,10 +10,13 @@
 #include <cerrno>
 #include <compare>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/files.h"
+#include "base/utf8.h"
 #include "data/encoded_dataset.h"
 
 namespace regatta {
@@ -109,18 +112,21 @@ std::pair<fs::path, bool> place_of(const fs::path& folder, Split split, const st
 }
 
 // Names share one text: a million of them are a million numbers more, not a million strings.
-class FolderStore final : public ImageStore {
+class FileStore final : public ImageStore {
  public:
-  FolderStore(fs::path place, const std::vector<std::string>& classes) : place_(std::move(place)) {
+  // The images of the folders `classes` in `place`, labelled by their folder.
+  FileStore(const fs::path& place, const std::vector<std::string>& classes)
+      : place_(place), prefix_(place.string() + "/") {
     for (std::size_t label = 0; label < classes.size(); ++label) {
       std::error_code code;
       if (!fs::is_directory(place_ / classes[label], code)) continue;  // a test split may lack some
-      for (const std::string& name : images_in(place_ / classes[label])) {
-        names_ += classes[label] + "/" + name;
-        ends_.push_back(names_.size());
-        labels_.push_back(static_cast<std::int32_t>(label));
-      }
+      for (const std::string& name : images_in(place_ / classes[label]))
+        add(classes[label] + "/" + name, static_cast<std::int32_t>(label));
     }
+  }
+  // These files, without labels.
+  explicit FileStore(const std::vector<std::string>& files) {
+    for (const std::string& file : files) add(file, 0);
   }
 
   std::int64_t count() const override { return std::ssize(labels_); }
@@ -131,11 +137,18 @@ class FolderStore final : public ImageStore {
 
   std::int64_t bytes() const override {
     std::int64_t sum = 0;
-    for (std::int64_t i = 0; i < count(); ++i) {
-      struct stat about {};
-      if (::stat(path_of(i).c_str(), &about) == 0) sum += about.st_size;
-    }
+    for (std::int64_t i = 0; i < count(); ++i) sum += size_of_file(i);
     return sum;
+  }
+
+  // Sizes of some: a million files on a server take minutes to ask for theirs.
+  Json identity() const override {
+    constexpr std::int64_t asked = 1000;
+    std::string sizes;
+    for (std::int64_t i = 0; i < std::min(asked, count()); ++i)
+      sizes += std::to_string(size_of_file(i * count() / std::min(asked, count()))) + ' ';
+    return {{"file names", sha256_hex(names_).substr(0, 16)},
+            {"file sizes", sha256_hex(sizes).substr(0, 16)}};
   }
 
   void fetch(std::int64_t index, std::vector<std::byte>& bytes) const override {
@@ -156,7 +169,7 @@ class FolderStore final : public ImageStore {
 
   void require_present() const override {
     std::error_code code;
-    if (!fs::is_directory(place_, code))
+    if (!place_.empty() && !fs::is_directory(place_, code))
       throw InputError("the data has gone: folder '" + place_.string() + "' is no longer there");
   }
 
@@ -168,13 +181,26 @@ class FolderStore final : public ImageStore {
     throw InputError(cause);
   }
 
+  void add(const std::string& name, std::int32_t label) {
+    names_ += name;
+    ends_.push_back(names_.size());
+    labels_.push_back(label);
+  }
+
   std::string path_of(std::int64_t index) const {
     const auto i = static_cast<std::size_t>(index);
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
-    return place_.string() + "/" + names_.substr(begin, ends_[i] - begin);
+    return prefix_ + names_.substr(begin, ends_[i] - begin);
   }
 
-  fs::path place_;
+  // 0 for a file that is not there.
+  std::int64_t size_of_file(std::int64_t index) const {
+    struct stat about {};
+    return ::stat(path_of(index).c_str(), &about) == 0 ? about.st_size : 0;
+  }
+
+  fs::path place_;      // empty: the names are whole paths
+  std::string prefix_;  // what stands before each name
   std::string names_;
   std::vector<std::size_t> ends_;  // of each name in names_
   std::vector<std::int32_t> labels_;
@@ -197,14 +223,30 @@ std::shared_ptr<const Dataset> folder_dataset(const std::string& spec, const fs:
   DatasetInfo info;
   info.spec = spec;
   info.splits_coincide = alone || coincide || place_of(folder, Split::test, spec).second;
-  info.class_names = folders_in(train);
-  info.classes = static_cast<int>(info.class_names.size());
-  if (place != train) require_known_classes(spec, place, info.class_names);
-  auto store = std::make_unique<const FolderStore>(place, info.class_names);
+  const std::vector<std::string> classes = folders_in(train);
+  std::ranges::transform(classes, std::back_inserter(info.class_names), valid_utf8);
+  info.classes = static_cast<int>(classes.size());
+  if (place != train) require_known_classes(spec, place, classes);
+  auto store = std::make_unique<const FileStore>(place, classes);
   if (store->count() == 0)
     throw InputError("data set '" + spec + "': '" + place.string() +
                      "' has no CLASS/*.jpg, *.jpeg or *.png in it");
   return encoded_dataset(std::move(info), std::move(store), options);
+}
+
+std::vector<std::string> images_under(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const std::string& name : images_in(folder)) files.push_back((folder / name).string());
+  return files;
+}
+
+std::shared_ptr<const Dataset> files_dataset(const std::vector<std::string>& files,
+                                             const DatasetOptions& options) {
+  DatasetInfo info;
+  info.spec = files.size() == 1 ? files.front() : std::to_string(files.size()) + " images";
+  info.classes = 1;
+  info.splits_coincide = true;
+  return encoded_dataset(std::move(info), std::make_unique<const FileStore>(files), options);
 }
 
 }  // namespace regatta

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -16,5 +17,12 @@ namespace regatta {
 std::shared_ptr<const Dataset> folder_dataset(const std::string& spec,
                                               const std::filesystem::path& folder,
                                               const DatasetOptions& options);
+
+// The .jpg, .jpeg and .png files in a folder, however deep, sorted.
+std::vector<std::string> images_under(const std::filesystem::path& folder);
+
+// These images in this order, all with label 0: for those of whom nobody knows the class.
+std::shared_ptr<const Dataset> files_dataset(const std::vector<std::string>& files,
+                                             const DatasetOptions& options);
 
 }  // namespace regatta

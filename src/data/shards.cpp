@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "data/augment_sample.h"
@@ -73,6 +74,15 @@ class ShardsDataset final : public Dataset {
   SkippedSamples skipped() const override { return skips_.report(); }
   std::int64_t bytes() const override {
     return info_.count * static_cast<std::int64_t>(sample_bytes(info_));
+  }
+
+  // A shard's table holds the checksum of every sample.
+  Json identity() const override {
+    std::string tables;
+    for (const auto& shard : shards_) tables += std::to_string(shard->header().table_crc) + ' ';
+    return {{"samples", info_.count},
+            {"sample size", info_.sample.text()},
+            {"shards", sha256_hex(tables).substr(0, 16)}};
   }
 
  private:

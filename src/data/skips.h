@@ -16,24 +16,27 @@ namespace regatta {
 
 class Skips {
  public:
+  // Keeps the reasons of the first `named` by index.
+  explicit Skips(std::size_t named = 5) : named_(named) {}
+
   void note(std::int64_t index, const std::string& what) {
     const std::scoped_lock lock(mutex_);
     all_.insert(index);
     first_.emplace(index, what);
-    if (first_.size() > named) first_.erase(std::prev(first_.end()));
+    if (first_.size() > named_) first_.erase(std::prev(first_.end()));
   }
 
   SkippedSamples report() const {
     const std::scoped_lock lock(mutex_);
     SkippedSamples result;
     result.count = static_cast<std::int64_t>(all_.size());
+    result.indices.assign(all_.begin(), all_.end());
     for (const auto& [index, what] : first_) result.first.push_back(what);
     return result;
   }
 
  private:
-  static constexpr std::size_t named = 5;
-
+  std::size_t named_;
   mutable std::mutex mutex_;
   std::set<std::int64_t> all_;
   std::map<std::int64_t, std::string> first_;  // those with the lowest indices

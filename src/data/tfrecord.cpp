@@ -335,6 +335,16 @@ class TfrecordStore final : public ImageStore {
     return sum;
   }
 
+  Json identity() const override {
+    std::vector<std::uint64_t> numbers;
+    for (const LabelledRecord& record : records_) {
+      numbers.push_back(record.place.bytes);
+      numbers.push_back(static_cast<std::uint64_t>(record.label));
+    }
+    return {{"record sizes and labels", crc32c({reinterpret_cast<const char*>(numbers.data()),
+                                                numbers.size() * sizeof(std::uint64_t)})}};
+  }
+
   void fetch(std::int64_t index, std::vector<std::byte>& bytes) const override {
     const RecordPlace& place = records_[static_cast<std::size_t>(index)].place;
     const Descriptor file(::open(files_[file_of(index)].c_str(), O_RDONLY | O_CLOEXEC));

@@ -15,7 +15,7 @@ LoadedModel parse(const std::string& bytes, const fs::path& file,
   if (file.extension() != ".onnx") return {graph_from_json(bytes, input)};
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   OnnxModel model = read_onnx_file(std::as_bytes(std::span(bytes)), folder, input);
-  return {std::move(model.graph), std::move(model.weights)};
+  return {std::move(model.graph), std::move(model.weights), std::move(model.class_names)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/models.h"
 #include "models/onnx.h"
@@ -11,8 +12,9 @@
 namespace regatta {
 
 struct LoadedModel {
-  Graph graph;                          // not fused
-  std::optional<Weights> weights = {};  // if the file holds them
+  Graph graph;                                // not fused
+  std::optional<Weights> weights = {};        // if the file holds them
+  std::vector<std::string> class_names = {};  // of the outputs, if the file tells
 };
 
 // Whether `model` means a file rather than a name: it ends with .json or .onnx, or is there.

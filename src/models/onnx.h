@@ -18,7 +18,8 @@ using Weights = std::map<std::string, std::vector<float>, std::less<>>;
 
 struct OnnxModel {
   Graph graph;
-  Weights weights;  // of every parameter and state of the graph
+  Weights weights;                            // of every parameter and state of the graph
+  std::vector<std::string> class_names = {};  // of the outputs, if the file tells
 };
 
 // Throws InputError, and nothing else, that names the node that is not understood. `input` is the
@@ -27,7 +28,8 @@ OnnxModel read_onnx(std::span<const std::byte> bytes, const std::optional<Shape>
 
 // The network as it infers: the batch is open, dropout passes values on and batch norm uses its
 // running statistics. The graph must not be fused. Throws InputError that names a layer ONNX cannot
-// express.
-std::string write_onnx(const Graph& graph, const Weights& weights);
+// express. `class_names`, of the outputs, go into metadata_props.
+std::string write_onnx(const Graph& graph, const Weights& weights,
+                       const std::vector<std::string>& class_names = {});
 
 }  // namespace regatta

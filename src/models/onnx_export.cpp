@@ -5,6 +5,7 @@
 #include <numbers>
 #include <set>
 
+#include "base/class_names.h"
 #include "base/error.h"
 #include "base/version.h"
 #include "graph/op.h"
@@ -22,7 +23,7 @@ class Exporter {
     for (const Node& node : graph.nodes()) taken_.insert(node.name);
   }
 
-  std::string text() && {
+  std::string text(const std::vector<std::string>& class_names) && {
     out_ = model_.mutable_graph();
     out_->set_name(graph_.name());
     value_info(out_->add_input(), "input", graph_.node(graph_.input()).shape);
@@ -34,6 +35,11 @@ class Exporter {
     // Layer norm came with opset 17; everything else stays readable for older programs.
     model_.set_ir_version(needs_17_ ? 8 : 7);
     model_.add_opset_import()->set_version(needs_17_ ? 17 : 13);
+    if (!class_names.empty()) {
+      onnx::StringStringEntryProto* entry = model_.add_metadata_props();
+      entry->set_key(class_names_key);
+      entry->set_value(class_names_text(class_names));
+    }
     return model_.SerializeAsString();
   }
 
@@ -356,8 +362,9 @@ class Exporter {
 
 }  // namespace
 
-std::string write_onnx(const Graph& graph, const Weights& weights) {
-  return Exporter(graph, weights).text();
+std::string write_onnx(const Graph& graph, const Weights& weights,
+                       const std::vector<std::string>& class_names) {
+  return Exporter(graph, weights).text(class_names);
 }
 
 }  // namespace regatta

@@ -1,3 +1,4 @@
+#include "base/class_names.h"
 #include "base/error.h"
 #include "models/onnx_file.h"
 #include "models/onnx_importer.h"
@@ -90,7 +91,11 @@ OnnxModel read_onnx_file(std::span<const std::byte> bytes, const std::filesystem
   if (bytes.size() > most || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     throw InputError("it is not an ONNX file");
   if (!model.has_graph()) throw InputError("it holds no network");
-  return OnnxImporter(model, input, folder).model();
+  OnnxModel read = OnnxImporter(model, input, folder).model();
+  for (const onnx::StringStringEntryProto& entry : model.metadata_props())
+    if (entry.key() == class_names_key) read.class_names = class_names_from(entry.value());
+  if (std::ssize(read.class_names) > read.graph.classes()) read.class_names.clear();
+  return read;
 }
 
 }  // namespace regatta

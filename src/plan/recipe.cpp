@@ -52,10 +52,15 @@ Json Recipe::to_json() const {
   if (mixup > 0) json["mixup"] = mixup;
   if (dropout) json["dropout"] = *dropout;
   if (!augment.empty()) json["augment"] = augment;
+  if (!data_identity.is_null()) json["data_identity"] = data_identity;
   return json;
 }
 
-std::string Recipe::fingerprint() const { return sha256_hex(to_json().dump()).substr(0, 16); }
+std::string Recipe::fingerprint() const {
+  Json json = to_json();
+  if (!data_identity.is_null()) json.erase("data");
+  return sha256_hex(json.dump()).substr(0, 16);
+}
 
 Recipe recipe_from_json(const Json& json) try {
   Recipe recipe;
@@ -81,6 +86,7 @@ Recipe recipe_from_json(const Json& json) try {
   if (const auto found = json.find("dropout"); found != json.end())
     recipe.dropout = found->get<double>();
   recipe.augment = json.value("augment", "");
+  recipe.data_identity = json.value("data_identity", Json());
   return recipe;
 } catch (const nlohmann::json::exception& error) {
   throw InputError(std::string("recipe: ") + error.what());

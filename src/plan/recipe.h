@@ -22,7 +22,8 @@ struct Recipe {
   std::string model;
   Shape input;
   std::int64_t classes = 0;
-  std::string data;
+  std::string data;         // where it is
+  Json data_identity = {};  // what it is, wherever it lies (Dataset::identity); null if unknown
   Dtype sample_dtype = Dtype::u8;  // as stored
   Normalisation normalisation;
   std::int64_t batch = 64;
@@ -38,7 +39,7 @@ struct Recipe {
   bool shuffle = true;
 
   Json to_json() const;
-  std::string fingerprint() const;  // of to_json()
+  std::string fingerprint() const;  // of to_json(); data that moved leaves it as it was
 
   std::int64_t samples_per_step() const { return batch * accumulate; }
   // Of samples as the network's input gets them: blended ones are floats.

@@ -144,6 +144,15 @@ Json all_facts(const Json& run) {
 
 }  // namespace
 
+void add_classes(PageData& page, const Json& tested) {
+  constexpr std::size_t most = 100;  // as many rows and columns as a screen shows
+  const Json classes = tested.value("per_class", Json::array());
+  if (classes.empty() || classes.size() > most) return;
+  page.json()["classes"] = {{"step", tested.value("step", 0)},
+                            {"per_class", classes},
+                            {"confusion", tested.value("confusion", Json())}};
+}
+
 RunCurves read_curves(const fs::path& folder) {
   RunCurves curves;
   std::ifstream file(folder / "metrics.jsonl");
@@ -186,8 +195,12 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
   const Json run = read_json(folder / "run.json");
   const RunCurves curves = read_curves(folder);
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
+  const auto write_page = [&](PageData page) {
+    if (fs::exists(folder / test_name)) add_classes(page, read_json(folder / test_name));
+    write_file(file, page.html());
+  };
   if (!fs::exists(folder / trace::store_name)) {
-    write_file(file, run_page(name, run, curves, nullptr, nullptr).html());
+    write_page(run_page(name, run, curves, nullptr, nullptr));
     return {};
   }
   trace::Record record = trace::read_store(folder / trace::store_name);
@@ -196,7 +209,7 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
   // What regatta compare left there.
   if (fs::exists(folder / simulated_store))
     overlay(record, analysis, trace::read_store(folder / simulated_store));
-  write_file(file, run_page(name, run, curves, &record, &analysis).html());
+  write_page(run_page(name, run, curves, &record, &analysis));
   return uses;
 }
 

@@ -11,6 +11,8 @@
 namespace regatta {
 
 inline constexpr const char* report_name = "report.html";
+// The last test class by class, as training leaves it.
+inline constexpr const char* test_name = "test.json";
 
 // metrics.jsonl, read again.
 struct RunCurves {
@@ -19,6 +21,9 @@ struct RunCurves {
 };
 // Lines that are cut or strange are passed over: the run may still be going on.
 RunCurves read_curves(const std::filesystem::path& folder);
+
+// Accuracy and answers by class; nothing for more classes than a page shows.
+void add_classes(PageData& page, const Json& tested);
 
 // `run` is run.json; `record` and `analysis` may be missing (a run without --trace).
 PageData run_page(const std::string& name, const Json& run, const RunCurves& curves,

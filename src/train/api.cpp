@@ -135,6 +135,9 @@ class Reporter : public TrainObserver {
   void on_step(const StepRecord& record) override {
     if (folder_) folder_->on_step(record);
   }
+  void on_test(const Evaluation& tested) override {
+    if (folder_) folder_->on_test(tested);
+  }
   void on_epoch(const EpochRecord& record) override {
     if (folder_) folder_->on_epoch(record);
     epochs_.push_back(record);
@@ -171,7 +174,7 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   if (!options.out.empty()) {
     NewRunFolder fresh(options.out);
     write_run_json(fresh.path(), job, goal.last_step);
-    folder.emplace(fresh.path(), executor, goal.from);
+    folder.emplace(fresh.path(), executor, goal.from, CheckpointPolicy{}, job.class_names);
     fresh.keep();
   }
   Reporter reporter(options, folder ? &*folder : nullptr);

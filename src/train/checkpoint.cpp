@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "train/manifest.h"
@@ -145,8 +146,11 @@ TrainState state_from(const Json& json) {
 }  // namespace
 
 void save_checkpoint(const fs::path& run, const Executor& executor, const TrainState& state,
-                     int keep, const std::optional<Score>& score, bool best) {
-  const TensorFile weights = weights_of(executor), remembered = optimizer_state_of(executor);
+                     int keep, const std::optional<Score>& score, bool best,
+                     const std::vector<std::string>& class_names) {
+  TensorFile weights = weights_of(executor);
+  const TensorFile remembered = optimizer_state_of(executor);
+  if (!class_names.empty()) weights.metadata[class_names_key] = class_names_text(class_names);
   require_finite(weights, state.step);
   require_finite(remembered, state.step);
 

@@ -17,9 +17,11 @@ namespace regatta {
 // state.json and manifest.json. With `best`, RUN/checkpoints/best becomes the same. Older ones than
 // the newest `keep` go, once the new one is safe. Throws InputError that names what cannot be
 // written, or the tensor that holds a value that is no number: such weights are not worth keeping.
+// `class_names`, of the network's outputs, go into the metadata of model.safetensors.
 void save_checkpoint(const std::filesystem::path& run, const Executor& executor,
                      const TrainState& state, int keep = 2,
-                     const std::optional<Score>& score = std::nullopt, bool best = false);
+                     const std::optional<Score>& score = std::nullopt, bool best = false,
+                     const std::vector<std::string>& class_names = {});
 
 // The newest checkpoint that is whole; damaged ones are passed over and described in `damaged`.
 // Throws InputError when there is none.

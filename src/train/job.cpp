@@ -8,9 +8,11 @@
 #include <sstream>
 
 #include "backends/cpu/cpu_backend.h"
+#include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "data/relabel.h"
 #include "data/statistics.h"
 #include "exec/runtime.h"
 #include "graph/op.h"
@@ -34,6 +36,10 @@ void require_fit(const DatasetInfo& info, const Shape& input, std::int64_t class
                      std::to_string(info.classes - 1) + ", the model has " +
                      std::to_string(classes) + " classes; use --classes " +
                      std::to_string(info.classes));
+}
+
+std::string shown(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::string shown(double value) {
@@ -176,11 +182,11 @@ Schedule schedule_for(const JobOptions& options, std::int64_t per_epoch, std::in
 }
 
 // Null if there is nothing to test on: it was declined, or would be the training data again.
-std::shared_ptr<const Dataset> open_test(const JobOptions& options, const Recipe& recipe,
-                                         const DatasetInfo& data) {
+std::shared_ptr<const Dataset> open_test(const JobOptions& options, const TrainJob& job) {
   if (options.test == "none") return nullptr;
-  if (!options.test && data.splits_coincide) return nullptr;
-  return open_for(recipe, options.test.value_or(options.data), Split::test, options.strict);
+  if (!options.test && job.data->info().splits_coincide) return nullptr;
+  return open_for(job.recipe, options.test.value_or(options.data), Split::test, job.class_names,
+                  options.strict);
 }
 
 // Of the candidates, those that fit into memory, if there are any.
@@ -220,18 +226,39 @@ int default_workers() {
 Layout default_cpu_layout() { return cpu::preferred_layout(); }
 
 std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split,
-                                        bool strict) {
+                                        const std::vector<std::string>& class_names, bool strict) {
   DatasetOptions options{
       .split = split, .seed = recipe.seed, .input = recipe.input, .strict = strict};
   if (split == Split::train) options.augmentation = parse_augmentation(recipe.augment);
   require_memory_of_data(spec, split);
-  auto data = open_dataset(spec, options);
+  auto data = labelled_as(open_dataset(spec, options), class_names);
   require_fit(data->info(), recipe.input, recipe.classes);
   if (data->info().dtype != recipe.sample_dtype)
     throw InputError("data '" + spec + "' is stored as " +
                      (recipe.sample_dtype == Dtype::u8 ? "float32" : "uint8") +
                      ", the training data was not; convert one of them");
   return data;
+}
+
+void require_same_data(const Recipe& recipe, const std::string& spec, const Dataset& data) {
+  const Json found = data.identity();
+  const Json& wanted = recipe.data_identity;
+  std::string differences;
+  for (const auto& [key, value] : wanted.items()) {
+    if (found.contains(key) && found[key] == value) continue;
+    differences += differences.empty() ? "" : ", ";
+    if (!found.contains(key)) {
+      differences = "it is of another kind than " + recipe.data;
+      break;
+    }
+    const bool readable = key == "samples" || key == "sample size" || key == "spec";
+    differences +=
+        readable ? key + " " + shown(found[key]) + " instead of " + shown(value) : "other " + key;
+  }
+  if (!differences.empty())
+    throw InputError("data '" + spec + "' is not what the recipe was made for: " + differences +
+                     "; give that data with --data, or start a new run from the weights with "
+                     "--init");
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
@@ -253,6 +280,7 @@ TrainJob make_job(const JobOptions& options) {
         read_model_file(options.model, {.input = options.input, .classes = options.classes});
     own = std::move(file.graph);
     job.weights = std::move(file.weights);
+    job.class_names = std::move(file.class_names);
   } else if (!own) {
     build_model(options.model);
   }
@@ -262,15 +290,18 @@ TrainJob make_job(const JobOptions& options) {
                               .augmentation = augmentation,
                               .strict = options.strict};
   if (own) data_options.input = own->node(own->input()).shape;
+  if (!options.class_names.empty()) job.class_names = options.class_names;
+  if (options.new_classes) job.class_names.clear();
   require_memory_of_data(options.data, Split::train);
-  job.data = open_dataset(options.data, data_options);
+  job.data = labelled_as(open_dataset(options.data, data_options), job.class_names);
   if (job.data->info().any_size && !data_options.input) {
     // A resized crop says the size itself.
     data_options.input = augmentation.resized_crop ? job.data->info().sample
                                                    : size_for(options.model, job.data->info());
-    job.data = open_dataset(options.data, data_options);
+    job.data = labelled_as(open_dataset(options.data, data_options), job.class_names);
   }
   const DatasetInfo& info = job.data->info();
+  if (job.class_names.empty()) job.class_names = info.class_names;
   const ModelOptions adapt{options.input.value_or(info.sample),
                            options.classes.value_or(info.classes)};
   const Graph network = own ? *own : build_model(options.model, adapt);
@@ -283,7 +314,8 @@ TrainJob make_job(const JobOptions& options) {
   recipe.model = job.network ? marked_name(*job.network) : options.model;
   recipe.input = job.graph.node(job.graph.input()).shape;
   recipe.classes = job.graph.classes();
-  recipe.data = options.data;
+  recipe.data = absolute_spec(options.data);
+  recipe.data_identity = job.data->identity();
   recipe.sample_dtype = info.dtype;
   recipe.normalisation = {info.scale, info.mean, info.deviation};
   if (options.normalise)
@@ -304,7 +336,7 @@ TrainJob make_job(const JobOptions& options) {
   const std::int64_t per_epoch = steps_per_epoch(recipe, *job.data);
   recipe.schedule =
       schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
-  job.test = open_test(options, recipe, info);
+  job.test = open_test(options, job);
 
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
@@ -378,6 +410,8 @@ TrainJob job_of_run(const Json& run) {
   job.recipe = recipe_from_json(run["recipe"]);
   job.graph = graph_for(job.recipe, network_of_run(run));
   if (run.contains("network")) job.network = run["network"];
+  if (const auto found = run.find(class_names_key); found != run.end())
+    job.class_names = class_names_from(found->dump());
   job.plan = plan_from_json(run["plan"], job.graph);
   if (job.plan.recipe != job.recipe.fingerprint())
     throw InputError("its plan was made for another recipe");

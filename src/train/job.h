@@ -49,6 +49,11 @@ struct JobOptions {
   std::string augment;                   // as parse_augmentation reads it
   std::optional<std::string> normalise;  // as parse_normalisation reads it; default: the data's
   bool strict = false;                   // a sample that cannot be read ends the run
+  // Of the classes that the weights the run starts from were trained on, if known: the data's
+  // labels are matched with them by name. With `new_classes` the outputs become the data's classes
+  // instead.
+  std::vector<std::string> class_names;
+  bool new_classes = false;
   std::optional<double> dropout;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
@@ -68,6 +73,7 @@ struct TrainJob {
   Graph graph;                                // fused
   Recipe recipe;
   Plan plan;
+  std::vector<std::string> class_names;    // of the network's outputs; empty if the data tells none
   std::optional<Choice> choice;            // how the plan was chosen, if it was
   std::shared_ptr<const Profile> profile;  // what schedulers reckon with; may be null
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
@@ -95,10 +101,15 @@ TrainJob job_of_run(const Json& run);
 // A run's network before fusing.
 Graph network_of_run(const Json& run);
 
-// Opens `spec` for a network that was trained by `recipe`; throws InputError if samples or labels
-// do not fit it.
+// Opens `spec` for a network that was trained by `recipe` on classes of these names, if they are
+// known; throws InputError if samples or labels do not fit it.
 std::shared_ptr<const Dataset> open_for(const Recipe& recipe, const std::string& spec, Split split,
+                                        const std::vector<std::string>& class_names,
                                         bool strict = false);
+
+// Throws InputError that says what differs unless `data`, found at `spec`, is what the recipe was
+// made for.
+void require_same_data(const Recipe& recipe, const std::string& spec, const Dataset& data);
 
 inline constexpr int most_workers = 256;  // StarPU is built for no more
 

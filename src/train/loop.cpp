@@ -200,6 +200,7 @@ class Loop {
       }
       record.test_loss = tested.loss;
       record.test_accuracy = tested.accuracy;
+      observer_.on_test(tested);
       note_skipped(record, test_->skipped(), "test sample");
     }
     observer_.on_epoch(record);
@@ -294,11 +295,16 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   const Visits visits{
       data, std::make_shared<const std::vector<std::int64_t>>(epoch_order(all, 0, 0, false))};
   Evaluation total;
+  total.labels.resize(static_cast<std::size_t>(all));
   double loss = 0, correct = 0;
   std::deque<Ticket> flying;
+  const auto classes = static_cast<std::ptrdiff_t>(executor.graph().classes());
   const auto collect = [&] {
     StepResult result = executor.wait(flying.front());
     flying.pop_front();
+    for (auto row = result.logits.begin(); row != result.logits.end(); row += classes)
+      total.answers.push_back(
+          static_cast<std::int32_t>(std::max_element(row, row + classes) - row));
     loss = std::accumulate(result.losses.begin(), result.losses.end(), loss);
     correct = std::accumulate(result.correct.begin(), result.correct.end(), correct);
     if (keep_logits)
@@ -306,9 +312,15 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   };
   for (std::int64_t first = 0; first < data->info().count && !total.stopped; first += batch) {
     if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
-    flying.push_back(executor.submit(
-        Job::evaluate,
-        test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype())));
+    StepInput input =
+        test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype());
+    input.load = [load = std::move(input.load), labels = total.labels.begin() + first](
+                     std::int64_t begin, std::int64_t count, std::byte* samples, Target* targets) {
+      load(begin, count, samples, targets);
+      std::transform(targets, targets + count, labels + begin,
+                     [](const Target& target) { return target.expected(); });
+    };
+    flying.push_back(executor.submit(Job::evaluate, input));
     total.stopped = stop && stop();
   }
   while (!flying.empty()) collect();

@@ -36,7 +36,8 @@ struct TrainState {
 struct Evaluation {
   bool stopped = false;  // before its end: the rest means nothing
   double loss = 0, accuracy = 0;
-  std::vector<float> logits;  // samples x classes, if asked for
+  std::vector<float> logits;                  // samples x classes, if asked for
+  std::vector<std::int32_t> labels, answers;  // by sample: the data's, and the largest logit's
 };
 
 // Told of progress as it happens, on the thread that trains.
@@ -44,6 +45,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepRecord&) {}
+  // Of an epoch that is about to be reported.
+  virtual void on_test(const Evaluation&) {}
   virtual void on_epoch(const EpochRecord&) {}
   // The weights stand still: an epoch or the run is over, or a rest was wanted.
   virtual void on_rest(const TrainState&) {}

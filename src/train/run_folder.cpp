@@ -9,17 +9,20 @@
 #include <fstream>
 #include <utility>
 
+#include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/version.h"
 #include "platform/machine.h"
 #include "train/checkpoint.h"
+#include "train/class_results.h"
 
 namespace regatta {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* metrics_name = "metrics.jsonl";
+constexpr const char* test_name = "test.json";
 
 // What comes again is dropped: later steps, and the epoch if it is still to be reported. A crash
 // may have cut the last line.
@@ -155,10 +158,11 @@ void RunFolder::event(const Write& write) {
 }
 
 RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState& from,
-                     const CheckpointPolicy& policy)
+                     const CheckpointPolicy& policy, std::vector<std::string> class_names)
     : folder_(std::move(folder)),
       executor_(executor),
       policy_(policy),
+      class_names_(std::move(class_names)),
       events_(folder_),
       metrics_(metrics_up_to(folder_, from)),
       last_step_(from.step),
@@ -221,6 +225,11 @@ void RunFolder::on_epoch(const EpochRecord& record) {
   score_ = Score{record.test_accuracy, record.test_loss.value_or(record.train_loss)};
 }
 
+void RunFolder::on_test(const Evaluation& tested) {
+  tested_ = Json{{"step", last_step_}, {"loss", tested.loss}, {"accuracy", tested.accuracy}};
+  tested_->update(to_json(class_results(tested, executor_.graph().classes(), class_names_)));
+}
+
 void RunFolder::on_rest(const TrainState& state) {
   // No line tells of steps on both sides of a checkpoint: a run that goes on from it drops whole
   // lines.
@@ -235,8 +244,10 @@ void RunFolder::on_rest(const TrainState& state) {
   }
   const bool best = score_ && (!best_ || score_->better_than(*best_));
   try {
-    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best);
+    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best, class_names_);
     if (failure) metrics_.sync();
+    if (tested_) write_file(folder_ / test_name, tested_->dump() + "\n");
+    tested_.reset();
   } catch (const InputError& error) {
     throw InputError(error.what() + way_back());
   }
@@ -262,13 +273,14 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
                     const CheckpointPolicy& checkpoints) {
   Json json{{"regatta", version},
             {"recipe", job.recipe.to_json()},
-            {"test", job.test ? Json(job.test->info().spec) : Json()},
+            {"test", job.test ? Json(absolute_spec(job.test->info().spec)) : Json()},
             {"last_step", last_step},
             {"checkpoints", checkpoints.to_json()},
             {"plan", to_json(job.plan, job.graph)},
             {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;
+  if (!job.class_names.empty()) json[class_names_key] = job.class_names;
   if (job.choice) json["predicted_step_s"] = job.choice->best().expected_seconds();
   write_file(folder / "run.json", json.dump(2) + "\n");
 }

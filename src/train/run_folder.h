@@ -1,4 +1,4 @@
-// What a run leaves behind: run.json, metrics.jsonl, TensorBoard events, checkpoints.
+// What a run leaves behind: run.json, metrics.jsonl, test.json, TensorBoard events, checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -60,12 +60,14 @@ Seconds event_interval(Seconds since_start);
 class RunFolder : public TrainObserver {
  public:
   // What the folder holds of steps after `from` is dropped: they come again.
+  // `class_names` are those of the network's outputs, if they are known.
   RunFolder(std::filesystem::path folder, const Executor& executor, const TrainState& from,
-            const CheckpointPolicy& policy = {});
+            const CheckpointPolicy& policy = {}, std::vector<std::string> class_names = {});
 
   void on_step(const StepRecord& record) override;
+  void on_test(const Evaluation& tested) override;
   void on_epoch(const EpochRecord& record) override;
-  void on_rest(const TrainState& state) override;  // saves a checkpoint
+  void on_rest(const TrainState& state) override;  // saves a checkpoint, and test.json
   bool wants_rest(std::int64_t step) override;
   std::string way_back() override;
 
@@ -82,12 +84,14 @@ class RunFolder : public TrainObserver {
   std::filesystem::path folder_;
   const Executor& executor_;
   CheckpointPolicy policy_;
+  std::vector<std::string> class_names_;
   std::optional<EventFile> events_;  // none after one could not be written
   LineFile metrics_;
   // What is gathered for the next line of metrics.jsonl and the next point for TensorBoard.
   std::optional<trace::StepStretch> line_, point_;
   std::int64_t last_step_;
   std::optional<Score> score_, best_;  // of the weights as they stand, if tested; of the best
+  std::optional<Json> tested_;         // the last test class by class, until it is written
   const Clock::time_point started_ = Clock::now();
   Clock::time_point last_event_{}, last_save_ = started_;
 };

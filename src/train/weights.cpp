@@ -7,6 +7,7 @@
 #include <span>
 #include <thread>
 
+#include "base/class_names.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "platform/machine.h"
@@ -248,6 +249,12 @@ Weights weights_from(const Graph& graph, const TensorFile& file, const std::stri
     weights[wanted[i]->name] = std::move(values);
   });
   return weights;
+}
+
+std::vector<std::string> class_names_of(const TensorFile& weights) {
+  const auto found = weights.metadata.find(class_names_key);
+  return found == weights.metadata.end() ? std::vector<std::string>()
+                                         : class_names_from(found->second);
 }
 
 void set_weights(Executor& executor, const Weights& weights) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/safetensors.h"
 #include "exec/executor.h"
@@ -28,6 +29,9 @@ TensorFile weights_of(const Executor& executor);
 // averaged parameters ("conv1.weight.average").
 TensorFile optimizer_state_of(const Executor& executor);
 TensorFile gradients_of(const Executor& executor);
+
+// Of the outputs of the network that the weights belong to; none if the file does not tell.
+std::vector<std::string> class_names_of(const TensorFile& weights);
 
 void set_weights(Executor& executor, const Weights& weights);
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from);

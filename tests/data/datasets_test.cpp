@@ -90,6 +90,15 @@ TEST(EpochOrder, VisitsEverySampleOnce) {
   EXPECT_TRUE(epoch_order(0, 1, 0, true).empty());
 }
 
+TEST(Specs, BecomeAbsoluteWhereTheyHoldPaths) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(absolute_spec("folder:a/../b/"), "folder:" + here + "/b");
+  EXPECT_EQ(absolute_spec("shards:/x"), "shards:/x");
+  EXPECT_EQ(absolute_spec("npy:x.npy,/y.npy@nhwc"), "npy:" + here + "/x.npy,/y.npy@nhwc");
+  EXPECT_EQ(absolute_spec("tfrecord:t-*,v-*"), "tfrecord:" + here + "/t-*," + here + "/v-*");
+  for (const char* spec : {"mnist", "synth:3x8x8/10@50"}) EXPECT_EQ(absolute_spec(spec), spec);
+}
+
 TEST(EpochOrder, DependsOnSeedAndEpochAlone) {
   EXPECT_EQ(epoch_order(100, 1, 2, true), epoch_order(100, 1, 2, true));
   EXPECT_NE(epoch_order(100, 1, 2, true), epoch_order(100, 1, 3, true));

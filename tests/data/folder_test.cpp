@@ -187,6 +187,41 @@ TEST(Folder, AFolderThatVanishesIsSaid) {
   EXPECT_THAT(error_text([&] { read_all(*data); }), HasSubstr("the data has gone"));
 }
 
+TEST(Folder, IsTheSameDataWhereverItLies) {
+  const TemporaryFolder folder;
+  write_image_folder(folder.path() / "here", 2, 3, 4, 4);
+  const auto identity = [&](const char* name) {
+    return open_dataset("folder:" + (folder.path() / name).string(), Split::train, 0)->identity();
+  };
+  const Json before = identity("here");
+  fs::rename(folder.path() / "here", folder.path() / "there");
+  EXPECT_EQ(identity("there"), before);
+  // One byte more behind the image.
+  std::ofstream(folder.path() / "there" / "train" / "class1" / "1001.jpg", std::ios::app) << "x";
+  const Json after = identity("there");
+  EXPECT_EQ(after.at("file names"), before.at("file names"));
+  EXPECT_NE(after.at("file sizes"), before.at("file sizes"));
+}
+
+TEST(Folder, FilesThatCannotBeReadAreBlackAndAllAreNamed) {
+  const TemporaryFolder folder;
+  write(folder.path() / "a" / "good.png", encode_png(picture(4, 4, 3, 1)));
+  write(folder.path() / "a" / "b" / "deep.PNG", encode_png(picture(4, 4, 3, 2)));
+  std::vector<std::string> files = images_under(folder.path());
+  EXPECT_THAT(files, ElementsAre((folder.path() / "a" / "b" / "deep.PNG").string(),
+                                 (folder.path() / "a" / "good.png").string()));
+  for (int i = 0; i < 7; ++i) files.insert(files.begin(), "none" + std::to_string(i) + ".png");
+  DatasetOptions options{.input = Shape{3, 4, 4}};
+  options.blank_unreadable = true;
+  const auto data = files_dataset(files, options);
+  const Batch all = read_all(*data);
+  EXPECT_EQ(std::vector(48, std::byte{0}),
+            std::vector(all.samples.begin(), all.samples.begin() + 48));
+  EXPECT_EQ(data->skipped().indices, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(data->skipped().first.size(), 7u);
+  EXPECT_THAT(data->skipped().first[6], HasSubstr("none0.png': No such file"));
+}
+
 TEST(Folder, MistakesAreNamed) {
   const TemporaryFolder folder;
   const auto complaint = [](const fs::path& path, Split split) {

@@ -60,6 +60,17 @@ OnnxModel expect_round_trip(const Graph& graph) {
   return back;
 }
 
+TEST(Onnx, KeepsClassNames) {
+  const Graph graph = build_model("tiny");
+  const Weights weights = weights_of(graph, make_input<double>(graph, 1));
+  const std::vector<std::string> names{"a cat", "a \"dog\""};
+  EXPECT_EQ(read(write_onnx(graph, weights, names)).class_names, names);
+  EXPECT_TRUE(read(write_onnx(graph, weights)).class_names.empty());
+  // More names than outputs are none.
+  const std::vector<std::string> many(static_cast<std::size_t>(graph.classes()) + 1, "x");
+  EXPECT_TRUE(read(write_onnx(graph, weights, many)).class_names.empty());
+}
+
 TEST(Onnx, EveryOperatorGoesThereAndBack) {
   NetBuilder net("everything", {4, 13, 11});
   NodeId x = net.conv("conv", net.input(),

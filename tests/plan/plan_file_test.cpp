@@ -50,6 +50,19 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST(Recipe, StaysTheSameWhereItsDataMoves) {
+  Recipe here = recipe();
+  here.data = "folder:/here";
+  Recipe there = here;
+  there.data = "folder:/there";
+  EXPECT_NE(here.fingerprint(), there.fingerprint());  // nobody knows what is in them
+  here.data_identity = there.data_identity = {{"samples", 5}};
+  EXPECT_EQ(here.fingerprint(), there.fingerprint());
+  there.data_identity = {{"samples", 6}};
+  EXPECT_NE(here.fingerprint(), there.fingerprint());
+  EXPECT_EQ(recipe_from_json(here.to_json()).data_identity, here.data_identity);
+}
+
 TEST(PlanFile, SurvivesTheDisk) {
   const TemporaryFolder folder;
   const PlanFile file = some_file();

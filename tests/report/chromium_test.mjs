@@ -48,8 +48,9 @@ async function useTimeline(page, tasks) {
   const whole = await state();
   assert.equal(Number(whole.tasks), Number(tasks), "the page shows every task");
   assert.equal(await page.locator(".notice").count(), 0, "so it has nothing to excuse");
-  for (const id of ["throughput", "loss", "accuracy", "idle", "workers", "utilisation", "facts"])
+  for (const id of ["throughput", "loss", "accuracy", "idle", "workers", "utilisation", "facts", "classes", "confusion"])
     assert.equal(await page.locator(`#${id}`).count(), 1, `there is a part '${id}'`);
+  await useClasses(page);
   await drawn();
   const colours = await canvas.evaluate((surface) => {
     const { data } = surface.getContext("2d").getImageData(0, 0, surface.width, surface.height);
@@ -104,6 +105,19 @@ async function useTimeline(page, tasks) {
   await canvas.dblclick({ position: { x: box.width / 2, y: 80 } });
   const again = await state();
   assert.equal(again.to - again.from, whole.to - whole.from, "a double click shows everything");
+}
+
+async function useClasses(page) {
+  const table = await page.locator("#classes tbody").innerText();
+  assert.match(table, /cat\s+4\s+75/, "each class has its accuracy");
+  const map = page.locator("#confusion canvas");
+  await map.scrollIntoViewIfNeeded();
+  const box = await map.boundingBox();
+  // The first row's second column, right of the names and below them.
+  await page.mouse.move(box.x + 110 + (box.width - 110) / 2, box.y + 70 + 15);
+  assert.match(await page.locator("#tip").innerText(), /cat taken for dog[^]*images\s*1[^]*25/);
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => scrollTo(0, 0));
 }
 
 async function useCut(page) {

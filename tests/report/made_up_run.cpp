@@ -106,6 +106,12 @@ void write_made_up_run(const std::filesystem::path& folder, std::int64_t tasks, 
                    .dump() +
                "\n";
   write_file(folder / "metrics.jsonl", metrics);
+  const Json classes{{{"name", "cat"}, {"count", 4}, {"accuracy", 0.75}},
+                     {{"name", "dog"}, {"count", 2}, {"accuracy", 1.0}},
+                     {{"name", "yak"}, {"count", 0}, {"accuracy", nullptr}}};
+  const Json tested{
+      {"step", 400}, {"per_class", classes}, {"confusion", {{3, 1, 0}, {0, 2, 0}, {0, 0, 0}}}};
+  write_file(folder / "test.json", tested.dump());
   if (tasks > 0) trace::write_store(folder / trace::store_name, made_up_record(tasks, workers));
 }
 

@@ -50,6 +50,19 @@ TEST(Report, HoldsEveryTaskAndIdleStretch) {
   EXPECT_EQ(page.json()["trace"].at("phases").size(), 4u);
 }
 
+TEST(Report, ShowsTheLastTestByClassIfAPageHoldsThem) {
+  const auto tested = [](std::size_t classes) {
+    const Json row{{"name", "cat"}, {"count", 1}, {"accuracy", 1.0}};
+    return Json{{"step", 7}, {"per_class", Json(classes, row)}, {"confusion", Json::array()}};
+  };
+  PageData page(Json::object());
+  add_classes(page, tested(101));
+  EXPECT_FALSE(page.json().contains("classes"));
+  add_classes(page, tested(100));
+  EXPECT_EQ(page.json().at("classes").at("per_class").size(), 100u);
+  EXPECT_EQ(page.json()["classes"].at("step"), 7);
+}
+
 TEST(Report, OfMoreTasksThanAPageHoldsSaysHowManyItShows) {
   const trace::Record record = made_up_record(1000, 4);
   const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
