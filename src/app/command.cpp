@@ -10,6 +10,9 @@
 #include <iostream>
 #include <utility>
 
+#include "app/completion.h"
+#include "app/manual.h"
+#include "app/quiet.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/version.h"
@@ -57,6 +60,17 @@ class ResultOutput {
   int saved_ = -1;
 };
 ResultOutput result_output;
+Quiet quiet;
+
+// While visit_flags looks at a command's flags; see there.
+const std::function<void(const CLI::App&)>* flags_visitor = nullptr;
+
+void add_quiet_flag(CLI::App& app, bool& wanted) {
+  if (app.get_option_no_throw("--quiet") == nullptr)
+    app.add_flag("--quiet", wanted, "print nothing but errors");
+  for (CLI::App* each : app.get_subcommands([](CLI::App*) { return true; }))
+    add_quiet_flag(*each, wanted);
+}
 
 bool result_goes_to_output(const CLI::App& app) {
   const CLI::Option* json = app.get_option_no_throw("--json");
@@ -71,6 +85,8 @@ void print_overview() {
   for (const Command& command : all_commands)
     std::cout << "  " << command.name << std::string(10 - command.name.size(), ' ')
               << command.summary << "\n";
+  std::cout << "\n  regatta manual COMMAND         its manual page, for man -l -\n"
+               "  regatta completion bash|zsh    completes commands and flags in this shell\n";
 }
 
 int dispatch(std::span<const char* const> arguments) {
@@ -84,13 +100,12 @@ int dispatch(std::span<const char* const> arguments) {
     std::cout << "regatta " << version << "\n";
     return 0;
   }
-  std::vector<std::string> known;
-  for (const Command& command : all_commands) {
-    if (command.name == name) return command.run(arguments.subspan(1));
-    known.emplace_back(command.name);
+  const std::string_view subject = arguments.size() > 1 ? arguments[1] : "";
+  if (name == "completion" || name == "manual") {
+    std::cout << (name == "manual" ? manual_page(subject) : completion_script(subject));
+    return 0;
   }
-  throw InputError("there is no command '" + std::string(name) + "'" + did_you_mean(name, known) +
-                   "; regatta --help lists them");
+  return command_named(name).run(arguments.subspan(1));
 }
 
 std::string one_line(std::string text) {
@@ -117,13 +132,36 @@ std::vector<std::string> known_to(const CLI::App& app) {
 
 std::span<const Command> commands() { return all_commands; }
 
+const Command& command_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Command& command : all_commands) {
+    if (command.name == name) return command;
+    known.emplace_back(command.name);
+  }
+  throw InputError("there is no command '" + std::string(name) + "'" + did_you_mean(name, known) +
+                   "; regatta --help lists them");
+}
+
+void visit_flags(const Command& command, const std::function<void(const CLI::App&)>& visit) {
+  flags_visitor = &visit;
+  command.run({});  // parse, which every command calls first, visits and tells it to return
+  flags_visitor = nullptr;
+}
+
 bool parse(CLI::App& app, std::span<const char* const> arguments) {
+  bool wants_quiet = false;
+  add_quiet_flag(app, wants_quiet);
+  if (flags_visitor) {
+    (*flags_visitor)(app);
+    return false;
+  }
   // CLI11 takes its arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
     if (result_goes_to_output(app)) result_output.claim();
+    if (wants_quiet) quiet.begin();
     return true;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
@@ -184,18 +222,25 @@ void add_json_flag(CLI::App& app, std::optional<std::string>& file) {
 
 int run_program(std::span<const char* const> arguments) {
   struct Release {
-    ~Release() { result_output.release(); }
+    ~Release() {
+      quiet.end();
+      result_output.release();
+    }
   } const afterwards;
+  const auto complain = [](const std::string& text) {
+    quiet.end();
+    std::cerr << "regatta: " << text << "\n";
+  };
   try {
     return dispatch(arguments);
   } catch (const InputError& error) {
-    std::cerr << "regatta: " << one_line(error.what()) << "\n";
+    complain(one_line(error.what()));
     return 2;
   } catch (const std::bad_alloc&) {
-    std::cerr << "regatta: out of memory; a smaller --batch or --input needs less\n";
+    complain("out of memory; a smaller --batch or --input needs less");
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "regatta: " << one_line(error.what()) << "\n";
+    complain(one_line(error.what()));
     return 1;
   }
 }
@@ -203,8 +248,10 @@ int run_program(std::span<const char* const> arguments) {
 void write_json_result(const std::optional<std::string>& file, const Json& result) {
   if (!file) return;
   if (*file != "-") return write_file(*file, result.dump(2) + "\n");
+  const bool was_quiet = quiet.end();
   result_output.release();
   std::cout << result.dump(2) << std::endl;
+  if (was_quiet) quiet.begin();
 }
 
 std::int64_t peak_memory_bytes() {
