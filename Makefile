@@ -7,7 +7,7 @@ KILLS ?= 200
 # On a terminal the build shows one line that changes; in a log, errors and warnings alone.
 NINJA_FLAGS := $(shell test -t 2 || echo --quiet)
 
-.PHONY: help setup configure program build demo test fresh bench lint format parity asan torture fuzz clean
+.PHONY: help setup configure program build demo test fresh bench lint format parity asan torture fuzz package clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,6 +56,9 @@ asan: setup      ## all tests under the address and undefined-behaviour sanitize
 torture: build   ## kill -9 a training run KILLS times (200), each time taken up again
 	@REGATTA_TORTURE=$(KILLS) STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1 \
 	  STARPU_HOME=$(CURDIR)/build/starpu-home build/regatta_tests --gtest_filter='Torture.*'
+
+package: build   ## build/packages: a .deb for Debian 12, and a .tar.gz that needs only glibc
+	@cpack --config build/CPackConfig.cmake
 
 fuzz: setup      ## feed every reader of files nonsense, FUZZ_SECONDS (60) each
 	@scripts/fuzz

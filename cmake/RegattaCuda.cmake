@@ -24,7 +24,7 @@ else()
   if(NOT REGATTA_NVCC)
     set(no_cuda "there is no nvcc (CUDA_HOME names a toolkit)")
   elseif(NOT TARGET regatta::cuda)
-    set(no_cuda "cuBLAS or cuDNN is missing (CMAKE_PREFIX_PATH names their folders)")
+    set(no_cuda "the static CUDA runtime, cuBLAS's or cuDNN's headers are missing (CMAKE_PREFIX_PATH names their folders)")
   elseif(NOT REGATTA_STARPU_HAS_CUDA)
     set(no_cuda "this StarPU was built without CUDA")
   endif()
@@ -36,8 +36,9 @@ if(NOT no_cuda)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-virtual 90-real)
   endif()
-  # One CUDA runtime for StarPU and for us.
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  # Linked into the program and into StarPU, so that neither loads a CUDA library in a run without a
+  # GPU; streams, events and memory belong to the driver, which both share.
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)
   # CMake 3.25 does not know yet that nvcc speaks C++20.
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)

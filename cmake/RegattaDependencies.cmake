@@ -109,28 +109,27 @@ endif()
 
 # --- CUDA, only where the caller asks -------------------------------------------------------------
 
-# Makes regatta::cuda (runtime, cuBLAS, cuBLASLt, cuDNN), all shared: StarPU must share our runtime.
+# Makes regatta::cuda: the static runtime, and headers of libraries that are opened when first used
+# (src/backends/cuda/libraries.h).
 function(regatta_find_cuda)
   if(TARGET regatta::cuda)
     return()
   endif()
   set(places $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
-  find_path(REGATTA_cuda_INCLUDE cuda_runtime.h HINTS ${places} PATH_SUFFIXES include)
-  find_path(REGATTA_cudnn_INCLUDE cudnn.h HINTS ${places} PATH_SUFFIXES include)
-  # Only headers: CUPTI is looked for at run time, and a build without it does not time kernels.
-  find_path(REGATTA_cupti_INCLUDE cupti.h HINTS ${places} PATH_SUFFIXES include extras/CUPTI/include)
-  mark_as_advanced(REGATTA_cuda_INCLUDE REGATTA_cudnn_INCLUDE REGATTA_cupti_INCLUDE)
-  set(libraries "")
-  foreach(name IN ITEMS cudart cublas cublasLt cudnn)
-    find_library(REGATTA_${name}_LIBRARY ${name} HINTS ${places} PATH_SUFFIXES lib64 lib)
-    mark_as_advanced(REGATTA_${name}_LIBRARY)
-    list(APPEND libraries ${REGATTA_${name}_LIBRARY})
+  set(needed "")
+  foreach(header IN ITEMS cuda_runtime cublasLt cudnn)
+    find_path(REGATTA_${header}_INCLUDE ${header}.h HINTS ${places} PATH_SUFFIXES include)
+    mark_as_advanced(REGATTA_${header}_INCLUDE)
+    list(APPEND needed ${REGATTA_${header}_INCLUDE})
   endforeach()
-  if(REGATTA_cuda_INCLUDE AND REGATTA_cudnn_INCLUDE AND NOT libraries MATCHES "NOTFOUND")
+  find_library(REGATTA_cudart_LIBRARY cudart_static HINTS ${places} PATH_SUFFIXES lib64 lib)
+  # A build without CUPTI does not time kernels.
+  find_path(REGATTA_cupti_INCLUDE cupti.h HINTS ${places} PATH_SUFFIXES include extras/CUPTI/include)
+  mark_as_advanced(REGATTA_cudart_LIBRARY REGATTA_cupti_INCLUDE)
+  if(NOT "${needed};${REGATTA_cudart_LIBRARY}" MATCHES "NOTFOUND")
     add_library(regatta::cuda INTERFACE IMPORTED)
-    target_include_directories(regatta::cuda SYSTEM INTERFACE
-      ${REGATTA_cuda_INCLUDE} ${REGATTA_cudnn_INCLUDE}
+    target_include_directories(regatta::cuda SYSTEM INTERFACE ${needed}
       $<$<BOOL:${REGATTA_cupti_INCLUDE}>:${REGATTA_cupti_INCLUDE}>)
-    target_link_libraries(regatta::cuda INTERFACE ${libraries})
+    target_link_libraries(regatta::cuda INTERFACE ${REGATTA_cudart_LIBRARY} rt ${CMAKE_DL_LIBS})
   endif()
 endfunction()

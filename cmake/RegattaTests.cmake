@@ -1,5 +1,8 @@
 # Tests, examples and the GPU kernel benchmark.
 
+# Where a package keeps the files that its tests read.
+set(packed_test_files ${CMAKE_INSTALL_DATADIR}/regatta/tests)
+
 # Workers of tests that run side by side must not all sit on core 0, and StarPU keeps its own files
 # in the build folder, not in the home folder.
 set(test_environment STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1
@@ -21,15 +24,10 @@ if(test_sources)
     regatta_app regatta_internal GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(regatta_tests PRIVATE tests)
   target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  # Tests may start the program itself or look at the sources. Only those that do are compiled with
-  # this folder's name, so that clones share the objects of all others.
-  foreach(source IN LISTS test_sources)
-    file(STRINGS ${source} places REGEX "REGATTA_PROGRAM|REGATTA_SOURCE_DIR" LIMIT_COUNT 1)
-    if(places)
-      set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS
-        "REGATTA_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";REGATTA_PROGRAM=\"${PROJECT_BINARY_DIR}/regatta\"")
-    endif()
-  endforeach()
+  # Tests read fixtures and may look at the sources. One file alone is compiled with this folder's
+  # name, so that clones share the objects of all others.
+  set_source_files_properties(tests/support/places.cpp PROPERTIES COMPILE_DEFINITIONS
+    "REGATTA_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";REGATTA_PACKED_FILES=\"${packed_test_files}\"")
   add_dependencies(regatta_tests regatta)
   include(GoogleTest)
   gtest_discover_tests(regatta_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
@@ -65,6 +63,7 @@ endforeach()
 if(EXISTS ${PROJECT_SOURCE_DIR}/examples/example-mnist.cpp AND NOT REGATTA_SANITIZE)
   add_test(NAME install.consumer COMMAND ${CMAKE_COMMAND}
     -D build=${PROJECT_BINARY_DIR} -D source=${PROJECT_SOURCE_DIR} -D config=$<CONFIG>
+    -D cache=${REGATTA_STARPU_FALLBACK}
     -D compiler=${CMAKE_CXX_COMPILER} -D "prefixes=${CMAKE_PREFIX_PATH}"
     -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
   set_tests_properties(install.consumer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")

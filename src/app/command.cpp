@@ -8,6 +8,9 @@
 #include <cstdio>
 #include <iostream>
 
+#include "app/completion.h"
+#include "app/manual.h"
+#include "app/quiet.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/standard_output.h"
@@ -32,6 +35,18 @@ constexpr std::array<Command, 14> all_commands{
      {"trace", "where the time of a recorded run went", run_trace},
      {"doctor", "what stands in the way of a faster run", run_doctor}}};
 
+Quiet quiet;
+
+// While visit_flags looks at a command's flags; see there.
+const std::function<void(const CLI::App&)>* flags_visitor = nullptr;
+
+void add_quiet_flag(CLI::App& app, bool& wanted) {
+  if (app.get_option_no_throw("--quiet") == nullptr)
+    app.add_flag("--quiet", wanted, "print nothing but errors");
+  for (CLI::App* each : app.get_subcommands([](CLI::App*) { return true; }))
+    add_quiet_flag(*each, wanted);
+}
+
 // Whether some flag asks for a file on standard output, such as --json - or --out /dev/stdout.
 bool writes_to_standard_output(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
@@ -46,6 +61,8 @@ void print_overview() {
   for (const Command& command : all_commands)
     std::cout << "  " << command.name << std::string(10 - command.name.size(), ' ')
               << command.summary << "\n";
+  std::cout << "\n  regatta manual COMMAND         its manual page, for man -l -\n"
+               "  regatta completion bash|zsh    completes commands and flags in this shell\n";
 }
 
 int dispatch(std::span<const char* const> arguments) {
@@ -59,13 +76,12 @@ int dispatch(std::span<const char* const> arguments) {
     std::cout << "regatta " << version << "\n";
     return 0;
   }
-  std::vector<std::string> known;
-  for (const Command& command : all_commands) {
-    if (command.name == name) return command.run(arguments.subspan(1));
-    known.emplace_back(command.name);
+  const std::string_view subject = arguments.size() > 1 ? arguments[1] : "";
+  if (name == "completion" || name == "manual") {
+    std::cout << (name == "manual" ? manual_page(subject) : completion_script(subject));
+    return 0;
   }
-  throw InputError("there is no command '" + std::string(name) + "'" + did_you_mean(name, known) +
-                   "; regatta --help lists them");
+  return command_named(name).run(arguments.subspan(1));
 }
 
 std::string one_line(std::string text) {
@@ -92,13 +108,36 @@ std::vector<std::string> known_to(const CLI::App& app) {
 
 std::span<const Command> commands() { return all_commands; }
 
+const Command& command_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Command& command : all_commands) {
+    if (command.name == name) return command;
+    known.emplace_back(command.name);
+  }
+  throw InputError("there is no command '" + std::string(name) + "'" + did_you_mean(name, known) +
+                   "; regatta --help lists them");
+}
+
+void visit_flags(const Command& command, const std::function<void(const CLI::App&)>& visit) {
+  flags_visitor = &visit;
+  command.run({});  // parse, which every command calls first, visits and tells it to return
+  flags_visitor = nullptr;
+}
+
 bool parse(CLI::App& app, std::span<const char* const> arguments) {
+  bool wants_quiet = false;
+  add_quiet_flag(app, wants_quiet);
+  if (flags_visitor) {
+    (*flags_visitor)(app);
+    return false;
+  }
   // CLI11 takes its arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
     if (writes_to_standard_output(app)) reserve_standard_output();
+    if (wants_quiet) quiet.begin();
     return true;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
@@ -159,21 +198,28 @@ void add_json_flag(CLI::App& app, std::optional<std::string>& file) {
 
 int run_program(std::span<const char* const> arguments) {
   struct Release {
-    ~Release() { release_standard_output(); }
+    ~Release() {
+      quiet.end();
+      release_standard_output();
+    }
   } const afterwards;
+  const auto complain = [](const std::string& text) {
+    quiet.end();
+    std::cerr << "regatta: " << text << "\n";
+  };
   occupy_closed_descriptors();
   try {
     const int code = dispatch(arguments);
     if (code == 0) require_printed();
     return code;
   } catch (const InputError& error) {
-    std::cerr << "regatta: " << one_line(error.what()) << "\n";
+    complain(one_line(error.what()));
     return 2;
   } catch (const std::bad_alloc&) {
-    std::cerr << "regatta: out of memory; a smaller --batch or --input needs less\n";
+    complain("out of memory; a smaller --batch or --input needs less");
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "regatta: " << one_line(error.what()) << "\n";
+    complain(one_line(error.what()));
     return 1;
   }
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,10 @@ struct Command {
 };
 
 std::span<const Command> commands();
+const Command& command_named(std::string_view name);  // throws InputError
+
+// Calls `visit` with the flags that `command` declares; the command itself is not run.
+void visit_flags(const Command& command, const std::function<void(const CLI::App&)>& visit);
 
 int run_bench(std::span<const char* const> arguments);
 int run_calibrate(std::span<const char* const> arguments);
@@ -39,7 +44,7 @@ int run_trace(std::span<const char* const> arguments);
 int run_train(std::span<const char* const> arguments);
 
 // Parses into what `app` binds. Returns false when --help was asked for and printed; throws
-// InputError in one line, with the nearest flag for an unknown one.
+// InputError in one line, with the nearest flag for an unknown one. Adds --quiet to every command.
 bool parse(CLI::App& app, std::span<const char* const> arguments);
 
 // For flags that count: CLI11 would take -1 or 1e30 for some number.

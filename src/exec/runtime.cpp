@@ -123,9 +123,10 @@ Runtime::Runtime(const RuntimeOptions& options)
     throw InputError("scheduler '" + options.scheduler + "' is unknown" +
                      did_you_mean(options.scheduler, known) + "; there are " + all);
   }
-  // Left alone, StarPU writes to the home folder and talks on standard error.
+  // Left alone, StarPU writes to the home folder and talks on standard error. Its measurement of
+  // the bus counts GPUs only in runs that use them: a folder for each keeps it from measuring anew.
   if (!std::getenv("STARPU_HOME")) {
-    const fs::path home = cache_folder() / "starpu-home";
+    const fs::path home = cache_folder() / (options.gpus > 0 ? "starpu-home-gpu" : "starpu-home");
     check_folder("the cache folder REGATTA_CACHE", home);
     ::setenv("STARPU_HOME", home.c_str(), 1);
   }

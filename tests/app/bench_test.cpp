@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/program.h"
+#include "support/places.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
 
@@ -19,7 +20,7 @@ TEST(BenchScaling, MeasuresEveryCell) {
   const TemporaryFolder folder;
   const auto at = [&](const char* name) { return (folder.path() / name).string(); };
   const ProgramResult run = run_program(
-      {REGATTA_PROGRAM, "bench", "scaling", "--model", "tiny", "--workers", "1,2", "--batch",
+      {regatta_program(), "bench", "scaling", "--model", "tiny", "--workers", "1,2", "--batch",
        "8,16", "--steps", "12", "--repeats", "1", "--json", at("s.json"), "--csv", at("s.csv")});
   ASSERT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("tiny, 1x28x28, batch 16, regatta"));
@@ -38,7 +39,7 @@ TEST(BenchScaling, MeasuresEveryCell) {
 
 TEST(BenchScaling, TellsWhatItsRunsComplainOf) {
   const ProgramResult run =
-      run_program({REGATTA_PROGRAM, "bench", "scaling", "--model", "tiny", "--workers", "1",
+      run_program({regatta_program(), "bench", "scaling", "--model", "tiny", "--workers", "1",
                    "--scheduler", "eagre", "--steps", "10"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.output, HasSubstr("scheduler 'eagre' is unknown"));

@@ -12,6 +12,7 @@
 #include "platform/machine.h"
 #include "sim/fleet_plan.h"
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
 #include "train/job.h"
@@ -190,7 +191,7 @@ TEST(NodePlan, StagesThatDoNotFitIntoMemoryAreToldWithTheLargestConsumers) {
 
 TEST(PlanCommand, PlacementsOverNodesAreWrittenAndSimulated) {
   const TemporaryFolder folder;
-  const std::string platform = std::string(REGATTA_SOURCE_DIR) + "/platforms/lab.json";
+  const std::string platform = test_files() / "platforms/lab.json";
   for (const std::string placement : {"hybrid", "static"}) {
     const fs::path file = folder.path() / (placement + ".json"), result = folder.path() / "result";
     const ProgramRun planned =
@@ -258,8 +259,8 @@ TEST(NodePlan, AStaticOrderIsFollowedOnEveryNode) {
 
 TEST(PlanCommand, PredictsAPipelineThatCanBeSimulatedButNotFollowed) {
   const TemporaryFolder folder;
-  const fs::path platform = fs::path(REGATTA_SOURCE_DIR) / "platforms/lab.json",
-                 file = folder.path() / "plan.json", result = folder.path() / "result.json";
+  const fs::path platform = test_files() / "platforms/lab.json", file = folder.path() / "plan.json",
+                 result = folder.path() / "result.json";
   const ProgramRun planned = run_regatta({"plan", "--model", "lenet5", "--batch", "16", "--chunks",
                                           "4", "--platform", platform.string(), "--stages",
                                           "oak/cpu=0-2,ash/cpu=3-4", "--out", file.string()});

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "platform/platform.h"
+#include "support/places.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::filesystem::path platforms = std::filesystem::path(REGATTA_SOURCE_DIR) / "platforms";
+const std::filesystem::path platforms = test_files() / "platforms";
 
 std::string platform(const std::string& name) { return (platforms / (name + ".json")).string(); }
 

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/program_run.h"
 #include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
@@ -290,10 +291,9 @@ TEST(TraceCommand, SaysWhatIsMissing) {
 TEST(TraceCommand, ImportsStarPUsOwnTrace) {
   const TemporaryFolder folder;
   const std::string store = (folder.path() / "starpu.sqlite").string();
-  const ProgramRun run =
-      run_regatta({"trace", "--import",
-                   std::string(REGATTA_SOURCE_DIR) + "/tests/trace/data/starpu-1.4-paje.trace",
-                   "--out", store});
+  const ProgramRun run = run_regatta(
+      {"trace", "--import", (test_files() / "tests/trace/data/starpu-1.4-paje.trace").string(),
+       "--out", store});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("37 tasks"));
   EXPECT_EQ(run_regatta({"doctor", store}).code, 0);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "support/places.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,9 +116,10 @@ std::vector<fs::path> source_files(const fs::path& folder) {
   return files;
 }
 
-const fs::path root = REGATTA_SOURCE_DIR;
+const fs::path root = regatta::test_files();
 
 TEST(IncludeRules, EveryFileKeepsThem) {
+  if (!fs::exists(root / "src")) GTEST_SKIP() << "no sources here";
   int checked = 0;
   for (const char* folder : {"src", "include/regatta"}) {
     for (const fs::path& file : source_files(root / folder)) {
@@ -130,6 +133,7 @@ TEST(IncludeRules, EveryFileKeepsThem) {
 }
 
 TEST(IncludeRules, EveryRoomSaysWhatLivesThere) {
+  if (!fs::exists(root / "src")) GTEST_SKIP() << "no sources here";
   for (const auto& entry : fs::directory_iterator(root / "src")) {
     const std::string room = entry.path().filename();
     const std::vector<fs::path> files = source_files(entry.path());

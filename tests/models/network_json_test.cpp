@@ -10,6 +10,7 @@
 #include "models/models.h"
 #include "ops/ops.h"
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/same_graph.h"
 
 namespace regatta {
@@ -183,8 +184,7 @@ TEST(NetworkJson, SizesThatWouldOverflowAreRefused) {
 
 // The schema is what editors check against; it must know what the reader knows.
 TEST(NetworkJson, TheSchemaHasTheReadersTable) {
-  const Json schema =
-      read_json(std::filesystem::path(REGATTA_SOURCE_DIR) / "schemas/model.schema.json");
+  const Json schema = read_json(test_files() / "schemas/model.schema.json");
   std::set<std::string> offered, known;
   for (const Json& each : schema.at("properties").at("layers").at("items").at("oneOf"))
     offered.insert(each.at("$ref").get<std::string>().substr(std::string("#/$defs/").size()));

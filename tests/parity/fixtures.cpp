@@ -13,6 +13,7 @@
 #include "graph/op.h"
 #include "models/models.h"
 #include "parity/operator_networks.h"
+#include "support/places.h"
 
 namespace regatta {
 namespace {
@@ -21,8 +22,7 @@ namespace fs = std::filesystem;
 
 fs::path fixture_folder() {
   if (const char* chosen = std::getenv("REGATTA_PARITY"); chosen && *chosen) return chosen;
-  const fs::path beside_this_file = fs::path(__FILE__).parent_path() / "data";
-  return fs::exists(beside_this_file) ? beside_this_file : fs::path("tests/parity/data");
+  return test_files() / "tests/parity/data";
 }
 
 std::vector<double> read_doubles(const fs::path& path) {

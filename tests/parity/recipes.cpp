@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "parity/formula.h"
+#include "support/places.h"
 
 namespace regatta {
 namespace {
@@ -33,10 +34,7 @@ Recipe base_recipe() {
 }  // namespace
 
 Json parity_file(const std::string& name) {
-  const std::filesystem::path beside_this_file =
-      std::filesystem::path(__FILE__).parent_path() / "data";
-  return read_json(
-      (std::filesystem::exists(beside_this_file) ? beside_this_file : "tests/parity/data") / name);
+  return read_json(test_files() / "tests/parity/data" / name);
 }
 
 std::vector<std::string> parity_recipes() {

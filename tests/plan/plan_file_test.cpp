@@ -7,6 +7,7 @@
 #include "models/models.h"
 #include "plan/make_plan.h"
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace regatta {
@@ -161,8 +162,7 @@ TEST(PlanFile, AnUnknownModelDoesNotHideTheOtherMistakes) {
 
 // The schema is what editors check against; it must know what the reader knows.
 TEST(PlanFile, TheSchemaNamesEveryMember) {
-  const Json schema =
-      read_json(std::filesystem::path(REGATTA_SOURCE_DIR) / "schemas/plan.schema.json");
+  const Json schema = read_json(test_files() / "schemas/plan.schema.json");
   PlanFile file = some_file();
   file.plan.placement = Placement::fixed;
   file.plan.order = {{}, {}};

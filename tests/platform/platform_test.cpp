@@ -7,6 +7,7 @@
 #include "platform/wiring.h"
 #include "support/error_text.h"
 #include "support/json_schema.h"
+#include "support/places.h"
 
 namespace regatta {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const fs::path source = REGATTA_SOURCE_DIR;
+const fs::path source = test_files();
 
 Json group_json() {
   return {{"name", "cpu"},

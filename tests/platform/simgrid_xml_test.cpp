@@ -5,13 +5,14 @@
 
 #include "platform/wiring.h"
 #include "support/error_text.h"
+#include "support/places.h"
 
 namespace regatta {
 namespace {
 
 using testing::HasSubstr;
 
-const std::filesystem::path source = REGATTA_SOURCE_DIR;
+const std::filesystem::path source = test_files();
 
 std::string refusal(const std::string& text) {
   return error_text([&] { platform_from_xml(text, "p.xml"); });

@@ -10,13 +10,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/places.h"
+
 extern char** environ;
 
 namespace regatta {
 
 ProgramProcess::ProgramProcess(std::vector<std::string> arguments,
                                const std::filesystem::path& said) {
-  arguments.insert(arguments.begin(), REGATTA_PROGRAM);
+  arguments.insert(arguments.begin(), regatta_program());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
@@ -34,10 +36,10 @@ ProgramProcess::ProgramProcess(std::vector<std::string> arguments,
   posix_spawnattr_setsigdefault(&attributes, &heard);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   const int code =
-      ::posix_spawn(&process_, REGATTA_PROGRAM, &actions, &attributes, pointers.data(), environ);
+      ::posix_spawn(&process_, pointers[0], &actions, &attributes, pointers.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) throw std::runtime_error("cannot start " REGATTA_PROGRAM);
+  if (code != 0) throw std::runtime_error("cannot start " + arguments[0]);
 }
 
 ProgramProcess::~ProgramProcess() {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 #include "trace/analysis.h"
 #include "trace/sqlite.h"
@@ -21,8 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const fs::path starpu_trace =
-    fs::path(REGATTA_SOURCE_DIR) / "tests/trace/data/starpu-1.4-paje.trace";
+const fs::path starpu_trace = test_files() / "tests/trace/data/starpu-1.4-paje.trace";
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file);

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda/libraries.h"
+
 namespace regatta::cuda {
 namespace {
 
@@ -98,21 +100,9 @@ struct Library {
   decltype(&cuptiGetTimestamp) timestamp = nullptr;
   decltype(&cuptiGetResultString) result_string = nullptr;
 
-  // Where toolkits keep it when the loader does not know; another major version has other records.
+  // Another major version has other records.
   bool load() {
-    const std::string name = "libcupti.so." + std::to_string(CUDART_VERSION / 1000);
-    std::vector<std::string> places{name};
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-      if (const char* home = std::getenv(variable)) places.push_back(std::string(home));
-    places.emplace_back("/usr/local/cuda");
-    for (std::size_t i = 1, homes = places.size(); i < homes; ++i) {
-      const std::string home = places[i];
-      places[i] = home + "/lib64/" + name;
-      places.push_back(home + "/lib/" + name);
-      places.push_back(home + "/extras/CUPTI/lib64/" + name);
-    }
-    for (const std::string& place : places)
-      if (!handle) handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle = open_library("libcupti.so." + std::to_string(CUDART_VERSION / 1000));
     return handle && find(register_callbacks, "cuptiActivityRegisterCallbacks") &&
            find(enable, "cuptiActivityEnable") && find(disable, "cuptiActivityDisable") &&
            find(flush, "cuptiActivityFlushAll") &&
