@@ -258,6 +258,7 @@ void leave_run(const std::string& out, const Subject& subject, const sim::Prepar
            {"machine", {{"simulated", fleet.fleet().platform.name}}},
            {"platform", fleet.fleet().platform.to_json()}};
   if (subject.network) run["network"] = *subject.network;
+  made.record.metadata[trace::samples_key] = std::to_string(fleet.batch());
   made.record.metadata["regatta"] = std::string(version);
   made.record.metadata["recipe"] = recipe.to_json().dump(2);
   made.record.metadata["plan"] = run["plan"].dump(2);

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iostream>
-#include <sstream>
+#include <numeric>
 
 #include "app/command.h"
 #include "app/tracing.h"
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "trace/analysis.h"
 #include "trace/doctor.h"
+#include "trace/energy.h"
 #include "trace/import.h"
 #include "trace/store.h"
 #include "trace/writers.h"
@@ -36,11 +38,12 @@ Json causes_of(const std::array<Time, cause_count>& causes) {
 }
 
 Json result_of(const fs::path& file, const Record& record, const Analysis& found) {
-  Json workers = Json::array(), helpful = Json::array(), counters = Json::object();
+  Json workers = Json::array(), helpful = Json::array();
   for (std::size_t w = 0; w < found.workers.size(); ++w) {
     const WorkerUse& use = found.workers[w];
     workers.push_back({{"name", record.workers[w].name},
                        {"group", record.workers[w].group},
+                       {"node", record.workers[w].node},
                        {"tasks", use.tasks},
                        {"busy_s", seconds(use.busy)},
                        {"idle_s", seconds(use.idle)},
@@ -56,15 +59,13 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
                        {"blamed_s", seconds(use.blamed)},
                        {"gain_s", use.gain_s}});
   }
-  double joules = 0;
-  bool measured = true;
-  for (const Counter& counter : record.counters)
-    if (counter.unit == "J" &&
-        (found.window.last_step == 0 ||
-         (counter.step >= found.window.first_step && counter.step <= found.window.last_step))) {
-      joules += counter.value;
-      measured = measured && counter.source == "measured";
-    }
+  Json links = Json::array();
+  for (const Link& link : record.links)
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"bytes", link.bytes},
+                     {"transfers", link.transfers}});
+  const auto energy = energy_of(record.counters, found.window.first_step, found.window.last_step);
   return {{"trace", file.string()},
           {"first_step", found.window.first_step},
           {"last_step", found.window.last_step},
@@ -80,12 +81,48 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
           {"efficiency", found.efficiency()},
           {"imbalance", found.imbalance},
           {"helpful_tasks", helpful},
-          {"joules", joules},
-          {"joules_source", measured && joules > 0 ? "measured" : "estimate"}};
+          {"links", links},
+          {"joules", energy ? energy->joules : 0},
+          {"joules_source", energy && energy->measured ? "measured" : "estimate"}};
 }
 
 double share(Time part, Time whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// A row for each worker; of more than a screen shows, the busiest and the idlest.
+void print_workers(const Record& record, const Analysis& found) {
+  constexpr std::size_t most_rows = 40, at_each_end = 8;
+  const std::vector<std::string> lanes = lane_names(record);
+  std::vector<std::size_t> order(found.workers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool folded = order.size() > most_rows;
+  if (folded)
+    std::ranges::stable_sort(order, std::greater{},
+                             [&](std::size_t w) { return found.workers[w].busy; });
+  // The middle dot between node and device is one column wide and two bytes long.
+  const auto columns = [](const std::string& text) {
+    return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+  };
+  std::ptrdiff_t width = 16;
+  for (const std::string& lane : lanes) width = std::max(width, columns(lane));
+  const auto padded = [&](const std::string& text) {
+    return text + std::string(static_cast<std::size_t>(width - columns(text)), ' ');
+  };
+  std::printf("%s %8s %8s %8s %9s\n", padded("worker").c_str(), "tasks", "busy", "idle",
+              "overhead");
+  const Time wall = found.wall();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (folded && i == at_each_end) {
+      i = order.size() - at_each_end;
+      std::printf("... %zu between the busiest and the idlest; --json FILE has all of them\n",
+                  order.size() - 2 * at_each_end);
+    }
+    const WorkerUse& use = found.workers[order[i]];
+    std::printf("%s %8lld %7.1f%% %7.1f%% %8.1f%%\n", padded(lanes[order[i]]).c_str(),
+                static_cast<long long>(use.tasks), share(use.busy, wall), share(use.idle, wall),
+                share(use.overhead, wall));
+  }
 }
 
 void print_report(const Record& record, const Analysis& found) {
@@ -94,13 +131,7 @@ void print_report(const Record& record, const Analysis& found) {
     std::printf("steps %lld to %lld: ", static_cast<long long>(found.window.first_step),
                 static_cast<long long>(found.window.last_step));
   std::printf("%lld tasks in %.6f s\n\n", static_cast<long long>(found.tasks), seconds(wall));
-  std::printf("%-16s %8s %8s %8s %9s\n", "worker", "tasks", "busy", "idle", "overhead");
-  for (std::size_t w = 0; w < found.workers.size(); ++w) {
-    const WorkerUse& use = found.workers[w];
-    std::printf("%-16s %8lld %7.1f%% %7.1f%% %8.1f%%\n", record.workers[w].name.c_str(),
-                static_cast<long long>(use.tasks), share(use.busy, wall), share(use.idle, wall),
-                share(use.overhead, wall));
-  }
+  print_workers(record, found);
   const Time all = wall * static_cast<Time>(found.workers.size());
   std::printf("\nwhy workers slept (share of all their time)\n");
   std::vector<std::size_t> order;
@@ -168,6 +199,9 @@ Record cut(const Record& record, const Window& window) {
     return task.end <= window.start || task.start >= window.end;
   });
   std::erase_if(part.operators, [&](const Operator& each) {
+    return each.end <= window.start || each.start >= window.end;
+  });
+  std::erase_if(part.transfers, [&](const Transfer& each) {
     return each.end <= window.start || each.start >= window.end;
   });
   std::erase_if(part.counters, [&](const Counter& each) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -31,6 +32,7 @@ WarmUp warm_up_of(const RunCurves& curves, double batch) {
 void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   page.add("step.number", curves.steps);
   page.add("step.loss", curves.losses);
+  page.add("step.learning_rate", curves.learning_rates);
   page.add("step.rate", std::vector<float>(curves.images_per_s.begin(), curves.images_per_s.end()));
   page.json()["epochs"] = curves.epochs;
   if (curves.images_per_s.empty()) return;
@@ -76,17 +78,24 @@ Json facts_of(const Json& object) {
 }
 
 Json plan_facts(const Json& plan) {
+  constexpr std::size_t most_groups = 12;  // a plan may have a thousand nodes
   Json rows = Json::array();
-  for (const Json& node : plan.value("nodes", Json::array()))
+  std::size_t groups = 0;
+  const Json nodes = plan.value("nodes", Json::array());
+  for (const Json& node : nodes)
     for (const Json& group : node.value("groups", Json::array())) {
+      if (++groups > most_groups) continue;
       const Json chunks = group.value("chunks", Json::array());
-      rows.push_back({"group " + group.value("name", ""),
+      rows.push_back({"group " + (nodes.size() > 1 ? node.value("name", "") + " · " : "") +
+                          group.value("name", ""),
                       std::to_string(group.value("workers", 0)) + " workers, " +
                           (group.value("team", 1) > 1
                                ? "teams of " + std::to_string(group.value("team", 1)) + ", "
                                : "") +
                           std::to_string(chunks.size()) + " chunks: " + chunks.dump()});
     }
+  if (groups > most_groups)
+    rows.push_back({"further groups", std::to_string(groups - most_groups)});
   Json rest = plan;
   for (const char* key : {"nodes", "regatta_plan", "recipe"}) rest.erase(key);
   rest["segments"] = plan.value("segments", Json::array()).size();
@@ -120,6 +129,7 @@ RunCurves read_curves(const fs::path& folder) {
       curves.steps.push_back(json["step"].get<std::uint32_t>());
       curves.losses.push_back(json["loss"].get<float>());
       curves.images_per_s.push_back(json["images_per_s"].get<double>());
+      curves.learning_rates.push_back(json.value("lr", std::numeric_limits<float>::quiet_NaN()));
     }
   }
   return curves;
@@ -160,10 +170,13 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
   trace::Record record = trace::read_store(folder / trace::store_name);
   trace::Analysis analysis = trace::analyse(record, window_of(record));
   const std::vector<StepUse> uses = use_by_step(record, analysis);
+  const std::vector<trace::Finding> advice = trace::diagnose(record, analysis);
   // What regatta compare left there.
   if (fs::exists(folder / simulated_store))
     overlay(record, analysis, trace::read_store(folder / simulated_store));
-  write_file(file, run_page(name, run, curves, &record, &analysis).html());
+  PageData page = run_page(name, run, curves, &record, &analysis);
+  add_advice(page, advice);
+  write_file(file, page.html());
   return uses;
 }
 

@@ -14,7 +14,7 @@ inline constexpr const char* report_name = "report.html";
 // metrics.jsonl, read again.
 struct RunCurves {
   std::vector<std::uint32_t> steps;
-  std::vector<float> losses;
+  std::vector<float> losses, learning_rates;
   std::vector<double> images_per_s;
   Json epochs = Json::array();
 };

@@ -26,6 +26,10 @@ class FleetRun {
                       harbour.wiring(), each, shape.routes);
     }
     world_.emplace(shape);
+    wires_of_route_ = std::move(shape.routes);
+    if (routes_)
+      for (const ExchangeRoutes::Alike& each : routes_->alike())
+        wires_of_route_[static_cast<std::size_t>(each.route)].push_back(each.wire);
   }
 
   ReplicaOutcome run(int replica) {
@@ -48,7 +52,11 @@ class FleetRun {
     for (std::size_t r = 0; r < crews_.size(); ++r)
       if (!fleet_.ranks[r].nodes.empty()) bytes_ += crews_[r]->bytes_fetched();
     outcome.bytes = {bytes_};
+    const std::vector<World::Traffic> traffic = world_->take_traffic();
     if (replica > 0) return outcome;
+    outcome.traffic = use_of_wires(traffic, wires_of_route_);
+    for (WireUse& each : outcome.traffic)
+      for (double* time : {&each.start, &each.end}) *time -= begin_;
     for (const auto& crew : crews_)
       for (Happened each : crew->happened()) {
         for (double* time : {&each.submit, &each.ready, &each.start, &each.end, &each.fetched})
@@ -137,6 +145,7 @@ class FleetRun {
   std::vector<Berth> berths_;
   std::optional<ExchangeRoutes> routes_;
   std::optional<World> world_;
+  std::vector<std::vector<int>> wires_of_route_;
   std::vector<std::unique_ptr<Crew>> crews_;
   std::map<std::pair<std::int64_t, BucketId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
@@ -159,6 +168,7 @@ std::string run_fleet(const Fleet& fleet, const Harbour& harbour,
     parcel.put(outcome.joules);
     parcel.put(outcome.happened);
     parcel.put(outcome.bytes);
+    parcel.put(outcome.traffic);
   }
   return parcel.take();
 }
@@ -172,6 +182,7 @@ std::vector<ReplicaOutcome> replicas_of(const std::string& bytes, int replicas) 
     outcome.joules = unpacker.get<double>();
     outcome.happened = unpacker.get<Happened>();
     outcome.bytes = unpacker.get<double>();
+    outcome.traffic = unpacker.get<WireUse>();
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

@@ -5,6 +5,7 @@
 
 #include "sim/crew.h"
 #include "sim/simulate.h"
+#include "sim/wire_use.h"
 
 namespace regatta::sim {
 
@@ -48,6 +49,7 @@ struct ReplicaOutcome {
   std::vector<double> joules;      // by step and host, since the beginning of the replica
   std::vector<Happened> happened;  // by rank, step and task; of the first replica
   std::vector<double> bytes;       // sent in exchanges in all steps
+  std::vector<WireUse> traffic;    // of the first replica
 };
 
 // The bytes that replicas_of() reads.

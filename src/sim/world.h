@@ -2,6 +2,7 @@
 // ordinary trace. The only room that knows SimGrid, and in it only world.cpp does.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -30,14 +31,22 @@ class World {
   using Then = std::function<void()>;
   // Keeps so many cores busy. More work than cores shares them.
   void work(int host, double seconds, Then then, int cores = 1);
-  // Over a registered route; latency is the caller's to wait for, so that it does not change how
+  // Over a registered route. A message waits for its latency first, so that it does not change how
   // links are shared.
-  void send(int route, double bytes, Then then);
+  void send(int route, double bytes, Then then, double latency = 0);
   void later(double seconds, Then then);
 
   void run();  // until nothing is under way; may be called again
   double now() const;
   double joules(int host) const;  // since the beginning
+
+  // A time during which a route always had a message on its way.
+  struct Traffic {
+    int route = 0;
+    double start = 0, end = 0, bytes = 0;
+    std::int64_t messages = 0;
+  };
+  std::vector<Traffic> take_traffic();  // since the beginning, or since it was last taken
 
  private:
   class Impl;
