@@ -96,7 +96,7 @@ export class LaneList {
     this.tell();
   }
   filter(text) {
-    this.text = text.trim().toLowerCase();
+    this.text = text.trimStart().toLowerCase();
     this.tell();
   }
   toggle(set, group) {

@@ -4,7 +4,7 @@ import { element, hideTip, section, showTip, swatch } from "./dom.js";
 import { digits, percent, seconds, tickStep } from "./format.js";
 import { laneCanvas, laneTools } from "./lane_rows.js";
 import { LaneList, linkTree } from "./lane_tree.js";
-import { Brushes, sweep } from "./lanes.js";
+import { Brushes, columns, sweep } from "./lanes.js";
 import { causeColour, css, linkColour, phaseColour, phaseKind } from "./theme.js";
 import { none } from "./tracks.js";
 import { steer, View } from "./view.js";
@@ -97,9 +97,7 @@ export function timeline(data, tracks, workers) {
     const busy = (node.link ? transfers : tasks).busy(node.counted ?? [node.lane], view.from, view.to, Math.max(1, Math.floor(width)));
     context.fillStyle = node.link ? linkColour : css("--accent");
     context.globalAlpha = node.children ? 0.55 : 0.85;
-    context.beginPath();
-    for (let x = 0; x < busy.length; ++x) if (busy[x] > 0) context.rect(x, y + high * (1 - busy[x]), 1, high * busy[x]);
-    context.fill();
+    columns(context, busy, y, high);
     context.globalAlpha = 1;
   }
 
@@ -265,9 +263,16 @@ function tickText(time, step, last) {
   return `${(time * scale).toFixed(decimals)} ${unit}`;
 }
 
+// Few texts are measured again and again.
+const widths = new Map();
+function widthOf(context, text) {
+  if (!widths.has(text)) widths.set(text, context.measureText(text).width);
+  return widths.get(text);
+}
+
 function fitText(context, text, x, y, room) {
-  if (context.measureText(text).width <= room) return context.fillText(text, x, y);
-  let end = text.length;
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > room) --end;
+  if (widthOf(context, text) <= room) return context.fillText(text, x, y);
+  let end = Math.floor((text.length * room) / widthOf(context, text));
+  while (end > 1 && widthOf(context, `${text.slice(0, end)}…`) > room) --end;
   if (end > 1) context.fillText(`${text.slice(0, end)}…`, x, y);
 }

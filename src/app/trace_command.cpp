@@ -13,6 +13,7 @@
 #include "trace/doctor.h"
 #include "trace/energy.h"
 #include "trace/import.h"
+#include "trace/link_use.h"
 #include "trace/store.h"
 #include "trace/writers.h"
 
@@ -60,11 +61,15 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
                        {"gain_s", use.gain_s}});
   }
   Json links = Json::array();
-  for (const Link& link : record.links)
+  const std::vector<LinkUse> uses = use_of_links(record, found.window);
+  for (std::size_t l = 0; l < uses.size(); ++l) {
+    const Link& link = record.links[l];
     links.push_back({{"from", link.from},
                      {"to", link.to},
                      {"bytes", link.bytes},
                      {"transfers", link.transfers}});
+    if (!record.transfers.empty()) links.back()["busy_s"] = seconds(uses[l].busy);
+  }
   const auto energy = energy_of(record.counters, found.window.first_step, found.window.last_step);
   return {{"trace", file.string()},
           {"first_step", found.window.first_step},
@@ -125,6 +130,22 @@ void print_workers(const Record& record, const Analysis& found) {
   }
 }
 
+// Where it is known when links carried something: those that did so most of the time.
+void print_links(const Record& record, const Analysis& found) {
+  constexpr std::size_t most_rows = 5;
+  if (record.transfers.empty()) return;
+  const std::vector<LinkUse> uses = use_of_links(record, found.window);
+  std::vector<std::size_t> order(uses.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t l) { return uses[l].busy; });
+  std::printf("\nbusiest of %zu links (share of the time in which they carried something)\n",
+              order.size());
+  for (std::size_t i = 0; i < std::min(most_rows, order.size()); ++i)
+    std::printf("%6.1f%%  %s (%.3g MB)\n", share(uses[order[i]].busy, found.wall()),
+                link_name(record.links[order[i]]).c_str(),
+                static_cast<double>(uses[order[i]].bytes) / 1e6);
+}
+
 void print_report(const Record& record, const Analysis& found) {
   const Time wall = found.wall();
   if (found.window.last_step > 0)
@@ -142,6 +163,7 @@ void print_report(const Record& record, const Analysis& found) {
     std::printf("%6.1f%%  %-14s %s\n", share(found.causes[c], all),
                 cause_name(static_cast<Cause>(c)).data(), cause_text(static_cast<Cause>(c)).data());
   if (order.empty()) std::printf("        they did not\n");
+  print_links(record, found);
   std::printf(
       "\ncritical path %.6f s (%.1f%%, %zu tasks); best possible with these tasks %.6f s: the run "
       "is at %.1f%% of it\nimbalance %.1f%%\n",

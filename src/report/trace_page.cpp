@@ -12,6 +12,7 @@
 #include "report/overlay.h"
 #include "report/text.h"
 #include "trace/energy.h"
+#include "trace/link_use.h"
 
 namespace regatta {
 namespace {
@@ -183,16 +184,11 @@ class TracePage {
 
   // Links with the times at which they carried something, as far as the window shows them.
   void add_links() {
-    std::vector<trace::Time> busy(record_.links.size());
-    std::vector<std::int64_t> carried(record_.links.size());
     std::vector<trace::Transfer> shown;
     for (const trace::Transfer& each : record_.transfers) {
       const trace::Time from = std::max(each.start, start_);
       const trace::Time to = std::min(each.end, analysis_.window.end);
-      if (from >= to) continue;
-      busy[static_cast<std::size_t>(each.link)] += to - from;
-      carried[static_cast<std::size_t>(each.link)] += each.bytes;
-      shown.push_back({each.link, from, to, each.bytes});
+      if (from < to) shown.push_back({each.link, from, to, each.bytes});
     }
     if (shown.empty()) return;
     std::ranges::stable_sort(shown, {}, &trace::Transfer::start);
@@ -211,10 +207,10 @@ class TracePage {
     page_.add("transfer.bytes", bytes);
     page_.add("transfer.link", links);
     Json rows = Json::array();
-    for (std::size_t i = 0; i < record_.links.size(); ++i)
-      rows.push_back({{"name", trace::link_name(record_.links[i])},
-                      {"busy_s", trace::seconds(busy[i])},
-                      {"bytes", carried[i]}});
+    const std::vector<trace::LinkUse> uses = trace::use_of_links(record_, analysis_.window);
+    for (std::size_t i = 0; i < uses.size(); ++i)
+      rows.push_back(
+          {{"name", trace::link_name(record_.links[i])}, {"busy_s", trace::seconds(uses[i].busy)}});
     page_.json()["trace"]["links"] = rows;
   }
 

@@ -37,8 +37,8 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
   EXPECT_GT(result["simulated_tasks"].get<int>(), 0);
   const ProgramRun traced = run_regatta({"trace", run});
   EXPECT_EQ(traced.code, 0);
-  for (const char* lane : {"oak · cpu 0", "\nworker "})
-    EXPECT_THAT(traced.out, HasSubstr(lane));
+  for (const char* text : {"oak · cpu 0", "\nworker ", "busiest of 8 links", "oak → switch"})
+    EXPECT_THAT(traced.out, HasSubstr(text));
   EXPECT_EQ(run_regatta({"doctor", run}).code, 0);
   EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("laptop")}).code, 0);
 }
