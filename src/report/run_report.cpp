@@ -51,7 +51,8 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
     tiles.push_back(
         tile("test accuracy",
              formatted("%.2f", 100 * curves.epochs.back()["test_accuracy"].get<double>()), "%",
-             "after epoch " + curves.epochs.back()["epoch"].dump()));
+             "after epoch " + curves.epochs.back()["epoch"].dump() + ", test loss " +
+                 formatted("%.4g", curves.epochs.back().value("test_loss", 0.0))));
   tiles.push_back(tile("loss", formatted("%.4g", static_cast<double>(curves.losses.back())), "",
                        "of step " + count_text(curves.steps.back())));
 }

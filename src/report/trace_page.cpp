@@ -1,6 +1,7 @@
 #include "report/trace_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -188,7 +189,10 @@ class TracePage {
     for (const trace::Transfer& each : record_.transfers) {
       const trace::Time from = std::max(each.start, start_);
       const trace::Time to = std::min(each.end, analysis_.window.end);
-      if (from < to) shown.push_back({each.link, from, to, each.bytes});
+      if (from >= to) continue;
+      const double inside = trace::seconds(to - from) / trace::seconds(each.end - each.start);
+      shown.push_back(
+          {each.link, from, to, std::llround(inside * static_cast<double>(each.bytes))});
     }
     if (shown.empty()) return;
     std::ranges::stable_sort(shown, {}, &trace::Transfer::start);

@@ -161,7 +161,7 @@ TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {
   const std::string html = read_file(folder.path() / "report.html");
   EXPECT_THAT(html, HasSubstr("<!doctype html>"));
   EXPECT_THAT(html, HasSubstr("made-up \\u003c/script> & co"));
-  EXPECT_THAT(html, HasSubstr("\"advice\":[{\"fix\":"));
+  EXPECT_THAT(html, HasSubstr("\"advice\":[{\"what\":"));
   for (const char* outside : {"src=\"http", "href=\"http", "url(http", "@import"})
     EXPECT_THAT(html, Not(HasSubstr(outside)));
 }
