@@ -47,12 +47,14 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   Json& tiles = page.json()["tiles"];
   tiles.push_back(tile("throughput", number_text(median_of(steady)), "images/s",
                        "median after " + std::to_string(warm_up.steps) + " warm-up steps"));
-  if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
+  if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy")) {
+    const Json& last = curves.epochs.back();
+    const Json loss = last.value("test_loss", Json());
     tiles.push_back(
-        tile("test accuracy",
-             formatted("%.2f", 100 * curves.epochs.back()["test_accuracy"].get<double>()), "%",
-             "after epoch " + curves.epochs.back()["epoch"].dump() + ", test loss " +
-                 formatted("%.4g", curves.epochs.back().value("test_loss", 0.0))));
+        tile("test accuracy", formatted("%.2f", 100 * last["test_accuracy"].get<double>()), "%",
+             "after epoch " + last["epoch"].dump() +
+                 (loss.is_number() ? formatted(", test loss %.4g", loss.get<double>()) : "")));
+  }
   tiles.push_back(tile("loss", formatted("%.4g", static_cast<double>(curves.losses.back())), "",
                        "of step " + count_text(curves.steps.back())));
 }
@@ -130,7 +132,9 @@ RunCurves read_curves(const fs::path& folder) {
       curves.steps.push_back(json["step"].get<std::uint32_t>());
       curves.losses.push_back(json["loss"].get<float>());
       curves.images_per_s.push_back(json["images_per_s"].get<double>());
-      curves.learning_rates.push_back(json.value("lr", std::numeric_limits<float>::quiet_NaN()));
+      const Json rate = json.value("lr", Json());
+      curves.learning_rates.push_back(rate.is_number() ? rate.get<float>()
+                                                       : std::numeric_limits<float>::quiet_NaN());
     }
   }
   return curves;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "platform/platform.h"
 #include "report/made_up_run.h"
 #include "report/scaling.h"
 #include "report/trace_page.h"
@@ -101,43 +102,25 @@ TEST(Report, OfSimulatedStepsTellsTheirTimeThroughputAndEnergyWithoutTheWarmUp) 
   EXPECT_NEAR(std::stod(rate), 96 / step, 1);
 }
 
-// Nodes n-0 ... of two racks, a worker on each, and a link that carried something.
-TEST(Report, OfSeveralNodesNamesLanesRacksAndLinks) {
+TEST(Report, OfSeveralNodesNamesLanesSitesAndLinks) {
   trace::Record record = made_up_record(1000, 4);
-  for (std::size_t w = 0; w < 4; ++w)
-    record.workers[w] = {"cpu 0", "cpu", "n-" + std::to_string(w), "cpu"};
-  record.links = {{"n-0", "rack-0", 5000, 1}, {"rack-0", "n-0", 0, 0}};
+  const std::vector<std::string> nodes{"north-0", "north-1", "south-0", "south-1"};
+  for (std::size_t w = 0; w < 4; ++w) record.workers[w] = {"cpu 0", "cpu", nodes[w], "cpu"};
+  record.links = {{"north-0", "hill", 5000, 1}, {"hill", "north-0", 0, 0}};
   record.transfers = {{0, record.tasks[3].start, record.tasks[3].end, 5000}};
   const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
-  const Json run{
-      {"platform",
-       {{"regatta_platform", 1},
-        {"name", "racks"},
-        {"nodes",
-         {{{"name", "n"},
-           {"count", 4},
-           {"switch", "rack"},
-           {"groups",
-            {{{"name", "cpu"},
-              {"kind", "cpu"},
-              {"count", 1},
-              {"memory_bytes", 1e9},
-              {"watts", {{"idle", 1}, {"active", 2}}},
-              {"costs", {{"flops", 1e9}}}}}}}}},
-        {"network",
-         {{"topology", "tree"},
-          {"bandwidth", 1e9},
-          {"switches",
-           {{{"name", "core"}},
-            {{"name", "rack"}, {"count", 2}, {"parent", "core"}, {"bandwidth", 1e9}}}}}}}}};
+  Json run = Json::object();
+  run["platform"] =
+      read_platform(std::filesystem::path(REGATTA_SOURCE_DIR) / "platforms/two-sites.json")
+          .to_json();
   const PageData page = run_page("r", run, {}, &record, &analysis);
   const Json& trace = page.json().at("trace");
-  EXPECT_EQ(trace["workers"][2]["name"], "n-2 · cpu 0");
-  EXPECT_EQ(trace["workers"][2]["node"], "n-2");
-  EXPECT_EQ(trace["switches"]["n-1"], (Json{"core", "rack-0"}));
-  EXPECT_EQ(trace["switches"]["n-2"], (Json{"core", "rack-1"}));
-  EXPECT_EQ(trace["links"][0]["name"], "n-0 → rack-0");
-  EXPECT_GT(trace["links"][0]["busy_s"].get<double>(), 0);
+  EXPECT_EQ(trace.at("workers").at(2).at("name"), "south-0 · cpu 0");
+  EXPECT_EQ(trace.at("workers").at(2).at("node"), "south-0");
+  EXPECT_EQ(trace.at("switches").at("north-1").at(0), "hill");
+  EXPECT_EQ(trace.at("switches").at("south-0").at(0), "shore");
+  EXPECT_EQ(trace.at("links").at(0).at("name"), "north-0 → hill");
+  EXPECT_GT(trace.at("links").at(0).at("busy_s").get<double>(), 0);
 }
 
 TEST(Report, OfARunWithoutATraceHasItsCurves) {

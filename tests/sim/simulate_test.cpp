@@ -405,7 +405,7 @@ TEST(Simulate, TheRecordIsSoundAndAnalysed) {
 TEST(Simulate, TheRecordsStepsHaveTheTimeAndEnergyThatIsTold) {
   Hand hand(2, 2);
   const std::uint32_t b = hand.buffer();
-  // Four steps of ten count; a buffer of its own lets the first step begin with both workers busy.
+  // The last task of a step does not wait for the step before, so the first steps are busier.
   for (int i = 0; i < 3; ++i) hand.task(1, {{b, Mode::read_write}});
   hand.task(2, {{hand.buffer(2), Mode::write}});
   const Simulated made = hand.play(6);

@@ -65,8 +65,8 @@ TEST(World, TrafficLastsWhileMessagesAreOnTheirWay) {
     times.push_back(static_cast<double>(world.take_traffic().size()));
     return times;
   });
-  EXPECT_THAT(found,
-              testing::Pointwise(testing::DoubleNear(1e-6), {0, 3, 300, 2, 10, 13, 100, 1, 0}));
+  EXPECT_THAT(found, testing::Pointwise(testing::DoubleNear(1e-6),
+                                        {0.0, 3.0, 300.0, 2.0, 10.0, 13.0, 100.0, 1.0, 0.0}));
 }
 
 TEST(World, IdleCoresDrawPowerToo) {

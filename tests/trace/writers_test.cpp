@@ -72,16 +72,20 @@ TEST(PerfettoWriter, HasAProcessPerNodeAndAThreadPerWorkerAndLink) {
   std::map<int, std::string> processes;
   std::map<std::pair<int, int>, std::string> threads;
   std::map<std::pair<int, int>, int> slices;
+  const auto at = [](const Json& event) {
+    return std::pair(event["pid"].get<int>(), event["tid"].get<int>());
+  };
   for (const Json& event : json["traceEvents"]) {
-    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
+    if (event["name"] == "process_name")
+      processes[event["pid"].get<int>()] = event["args"]["name"].get<std::string>();
     if (event["name"] == "thread_name")
-      threads[{event["pid"], event["tid"]}] = event["args"]["name"];
-    if (event["ph"] == "X") ++slices[{event["pid"], event["tid"]}];
+      threads[at(event)] = event["args"]["name"].get<std::string>();
+    if (event["ph"] == "X") ++slices[at(event)];
   }
   std::set<std::string> lanes;
-  for (const auto& [at, name] : threads) {
-    lanes.insert(processes.at(at.first) + ": " + name);
-    EXPECT_GT(slices[at], 0) << name;
+  for (const auto& [thread, name] : threads) {
+    lanes.insert(processes.at(thread.first) + ": " + name);
+    EXPECT_GT(slices[thread], 0) << name;
   }
   EXPECT_EQ(lanes, (std::set<std::string>{"north: cpu 0 (cpu)", "south: cpu 0 (cpu)",
                                           "links: hill → south"}));
