@@ -45,8 +45,8 @@ mark_as_advanced(REGATTA_CHROMIUM)
 if(REGATTA_PAGE AND REGATTA_CHROMIUM AND TARGET regatta_tests AND NOT REGATTA_SANITIZE)
   add_test(NAME report.chromium COMMAND ${REGATTA_NODE}
     ${PROJECT_SOURCE_DIR}/tests/report/chromium_test.mjs ${REGATTA_PAGE_PACKAGES}
-    $<TARGET_FILE:regatta_tests>)
-  set_tests_properties(report.chromium PROPERTIES TIMEOUT 120
+    $<TARGET_FILE:regatta_tests> $<TARGET_FILE:regatta>)
+  set_tests_properties(report.chromium PROPERTIES TIMEOUT 300
     ENVIRONMENT "${test_environment};CHROMIUM=${REGATTA_CHROMIUM}")
 endif()
 

@@ -96,13 +96,22 @@ export function loss(data) {
   return section("loss", "Training loss", wide ? "logarithmic" : "", chart({ x, xName: "step", series: lines, log: wide }));
 }
 
-export function epochs(data) {
+export function learningRate(data) {
+  const [x, values] = thinned([data.column("step.number"), data.column("step.learning_rate")]);
+  if (x.length < 2 || !values.some(Number.isFinite)) return null;
+  return section("learning-rate", "Learning rate", "", chart({ x, xName: "step", series: [{ label: "learning rate", values }] }));
+}
+
+// One chart for training and test after each epoch; `unit` goes into the legend.
+function byEpoch(data, id, title, key, factor, unit) {
   const rows = data.json.epochs ?? [];
-  if (rows.length === 0) return null;
-  const column = (key, factor = 1) => rows.map((row) => (row[key] === undefined || row[key] === null ? null : factor * row[key]));
-  const lines = [{ label: "train %", values: column("train_accuracy", 100), points: true }];
-  if (rows.some((row) => row.test_accuracy !== undefined))
-    lines.push({ label: "test %", values: column("test_accuracy", 100), colour: "#e0852b", points: true });
-  return section("accuracy", "Accuracy", "after each epoch",
+  const column = (name, times = 1) => rows.map((row) => (row[name] === undefined || row[name] === null ? null : times * row[name]));
+  const lines = [{ label: `train${unit}`, values: column(`train_${key}`, factor), points: true },
+    { label: `test${unit}`, values: column(`test_${key}`, factor), colour: "#e0852b", points: true }]
+    .filter(({ values }) => values.some((value) => value !== null));
+  if (lines.length === 0) return null;
+  return section(id, title, "after each epoch",
     chart({ x: column("epoch"), xName: "epoch", series: lines, points: true, whole: true }));
 }
+export const accuracy = (data) => byEpoch(data, "accuracy", "Accuracy", "accuracy", 100, " %");
+export const epochLoss = (data) => byEpoch(data, "epoch-loss", "Loss, training and test", "loss", 1, "");

@@ -13,9 +13,7 @@ export class Brushes {
   paint(context) {
     for (const [colour, list] of this.by) {
       context.fillStyle = colour;
-      context.beginPath();
-      for (let i = 0; i < list.length; i += 4) context.rect(list[i], list[i + 1], list[i + 2], list[i + 3]);
-      context.fill();
+      for (let i = 0; i < list.length; i += 4) context.fillRect(list[i], list[i + 1], list[i + 2], list[i + 3]);
     }
   }
 }
@@ -55,4 +53,15 @@ export function sweep(track, lane, view, width, kindOf, kinds, box, column) {
     }
   }
   flush();
+}
+
+// A column per pixel, as high as its share of `high`; neighbours of the same height are drawn at once.
+export function columns(context, shares, y, high) {
+  let from = 0, height = 0;
+  for (let x = 0; x <= shares.length; ++x) {
+    const next = x < shares.length ? Math.round(high * shares[x]) : -1;
+    if (next === height) continue;
+    if (height > 0) context.fillRect(from, y + high - height, x - from, height);
+    [from, height] = [x, next];
+  }
 }

@@ -1,10 +1,12 @@
 // Builds the page from its data.
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
+import { advice } from "./advice.js";
 import { classes } from "./classes.js";
-import { epochs, loss, throughput } from "./curves.js";
+import { accuracy, epochLoss, learningRate, loss, throughput } from "./curves.js";
 import { readData } from "./data.js";
 import { element, rows, section } from "./dom.js";
+import { workerTree } from "./lane_tree.js";
 import { scaling } from "./scaling.js";
 import { startTheme, themeButton } from "./theme.js";
 import { timeline } from "./timeline.js";
@@ -37,12 +39,14 @@ const tables = (list = []) => list.map(({ title, hint, headings, rows: lines }) 
 
 function run(data) {
   const traced = data.json.trace ? readTracks(data) : null;
+  const workers = traced ? workerTree(data.json.trace) : null;
   const parts = [];
-  if (traced) parts.push(timeline(data, traced));
-  parts.push(element("div", { class: "columns" }, throughput(data), loss(data), epochs(data),
-    ...(traced ? [idleCauses(data), workerShares(data)] : [])));
+  if (traced) parts.push(timeline(data, traced, workers), advice(data));
+  parts.push(element("div", { class: "columns" }, throughput(data), loss(data), epochLoss(data), accuracy(data),
+    learningRate(data),
+    ...(traced ? [idleCauses(data), workerShares(data, workers)] : [])));
   parts.push(classes(data));
-  if (traced) parts.push(utilisation(data, traced));
+  if (traced) parts.push(utilisation(traced, workers));
   parts.push(element("div", { class: "columns" }, tables(data.json.tables)), facts(data.json.facts));
   return parts;
 }

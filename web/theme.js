@@ -31,6 +31,7 @@ export function phaseKind(name) {
   if (parts.includes("forward") && parts.includes("backward")) return "forward and backward";
   return Object.keys(phases).find((phase) => parts.includes(phase)) ?? "other";
 }
+export const linkColour = "#2f9c95";
 export const phaseColour = (kind) => phases[kind];
 
 const causes = ["#b8463f", "#d08a3c", "#c9b23d", "#7a9a4e", "#4b9a93", "#5b7fb5", "#8b6bb0", "#b0658f", "#8a8177", "#6b7684"];

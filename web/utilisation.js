@@ -1,69 +1,79 @@
 // How busy each worker was: a heat strip along the run, and what its time went into.
-import { canvas, element, hideTip, section, showTip, swatch } from "./dom.js";
+import { element, hideTip, section, showTip, swatch } from "./dom.js";
 import { percent, seconds } from "./format.js";
+import { laneCanvas, laneTools, rowLabel } from "./lane_rows.js";
+import { LaneList } from "./lane_tree.js";
 import { causeColour, css } from "./theme.js";
-import { busyBins } from "./tracks.js";
 
-const gutter = 96, strip = 18;
-
-export function utilisation(data, tracks) {
-  const { workers } = data.json.trace;
-  const bins = 300, height = workers.length * strip + 24;
-  const busy = workers.map((_, lane) => busyBins(tracks, lane, bins));
-  const width = tracks.end / bins;
-  const surface = canvas(height, (context, total) => {
-    const cell = (total - gutter) / bins;
+export function utilisation(tracks, tree) {
+  const bins = 300, width = tracks.end / bins, list = new LaneList(tree);
+  const known = new Map();
+  const busyOf = (node) => {
+    if (!known.has(node)) known.set(node, tracks.tasks.busy(node.counted ?? [node.lane], 0, tracks.end, bins));
+    return known.get(node);
+  };
+  const surface = laneCanvas(list, { top: 20, bottom: 0 }, () => 20, (context, total, height, rows) => {
+    const cell = total / bins;
     context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
-    workers.forEach(({ name }, lane) => {
-      const y = lane * strip;
+    for (const { row: { node }, y, high } of rows) {
+      if (!node) continue;
       context.fillStyle = css("--lane");
-      context.fillRect(gutter, y, total - gutter, strip - 2);
+      context.fillRect(0, y, total, high - 2);
       context.fillStyle = css("--accent");
-      for (let i = 0; i < bins; ++i) {
-        context.globalAlpha = busy[lane][i] / width;
-        context.fillRect(gutter + i * cell, y, cell + 0.5, strip - 2);
-      }
+      busyOf(node).forEach((share, i) => {
+        context.globalAlpha = share;
+        context.fillRect(i * cell, y, cell + 0.5, high - 2);
+      });
       context.globalAlpha = 1;
-      context.fillStyle = css("--ink");
-      context.textAlign = "right";
-      context.fillText(name, gutter - 10, y + strip - 6);
-    });
+    }
+    context.clearRect(0, 0, total, 20);
     context.fillStyle = css("--soft");
     context.textAlign = "left";
-    context.fillText("0 s", gutter, height - 6);
+    context.fillText("0 s", 0, 13);
     context.textAlign = "right";
-    context.fillText(seconds(tracks.end), total, height - 6);
+    context.fillText(seconds(tracks.end), total, 13);
   });
   surface.surface.addEventListener("pointermove", (event) => {
     const box = surface.surface.getBoundingClientRect();
-    const lane = Math.floor((event.clientY - box.top) / strip);
-    const bin = Math.floor(((event.clientX - box.left - gutter) / (box.width - gutter)) * bins);
-    if (lane < 0 || lane >= workers.length || bin < 0 || bin >= bins) return hideTip();
-    return showTip(event, workers[lane].name, [
-      ["busy", percent(busy[lane][bin] / width)],
+    const node = surface.rowAt(event.clientY - box.top)?.node;
+    const bin = Math.floor(((event.clientX - box.left) / box.width) * bins);
+    if (!node || bin < 0 || bin >= bins) return hideTip();
+    return showTip(event, node.name, [
+      ["busy", percent(busyOf(node)[bin])],
       ["from", seconds(bin * width)], ["to", seconds((bin + 1) * width)]]);
   });
   surface.surface.addEventListener("pointerleave", hideTip);
-  return section("utilisation", "Utilisation of each worker", "the stronger the colour, the busier", surface.holder);
+  const box = section("utilisation", "Utilisation of each worker", "the stronger the colour, the busier", surface.holder);
+  box.querySelector("h2").after(...laneTools(list));
+  return box;
 }
 
-// Of each worker's time: busy, overhead, and idle by cause.
-export function workerShares(data) {
+// Of each worker's time: busy, overhead, and idle by cause. Of a group, the mean.
+export function workerShares(data, tree) {
   const { workers, causes, wall_s: wall } = data.json.trace;
   if (!workers.some((worker) => worker.busy_s !== undefined)) return null;
   const part = (share, colour, title) =>
     element("i", { style: { width: `${100 * share}%`, background: colour }, title: `${title} ${percent(share)}` });
-  return section("workers", "Where each worker's time went", "",
-    element("div", { class: "bars" }, workers.flatMap((worker) => [
-      element("span", {}, worker.name),
-      element("span", { class: "bar" },
-        part(worker.busy_s / wall, "var(--accent)", "busy"),
-        part(worker.overhead_s / wall, "var(--mark)", "overhead"),
-        (worker.idle_by_cause ?? []).map((time, i) => part(time / wall, `${causeColour(i)}88`, causes[i].name))),
-      element("span", { class: "number" }, `${percent(worker.busy_s / wall)} busy`)])),
+  const cells = (node) => {
+    const lanes = node.counted ?? [node.lane];
+    const mean = (pick) => lanes.reduce((sum, lane) => sum + (pick(workers[lane]) ?? 0), 0) / lanes.length / wall;
+    return [element("span", { class: "bar" },
+      part(mean((worker) => worker.busy_s), "var(--accent)", "busy"),
+      part(mean((worker) => worker.overhead_s), "var(--mark)", "overhead"),
+      causes.map(({ name }, i) => part(mean((worker) => worker.idle_by_cause?.[i]), `${causeColour(i)}88`, name))),
+    element("span", { class: "number" }, `${percent(mean((worker) => worker.busy_s))} busy`)];
+  };
+  const list = new LaneList(tree), bars = element("div", { class: "bars workers" });
+  const fill = () => bars.replaceChildren(...list.rows().flatMap((row) => [
+    rowLabel(list, row), ...(row.node ? cells(row.node) : [element("span"), element("span")])]));
+  list.listeners.push(fill);
+  fill();
+  const box = section("workers", "Where each worker's time went", "", bars,
     element("div", { class: "legend" }, swatch("var(--accent)", "busy"), swatch("var(--mark)", "overhead"),
       causes.map(({ name }, i) => (workers.some((worker) => worker.idle_by_cause?.[i] > 0)
         ? swatch(`${causeColour(i)}88`, name) : null))));
+  box.querySelector("h2").after(...laneTools(list));
+  return box;
 }
 
 export function idleCauses(data) {

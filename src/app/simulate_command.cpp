@@ -223,6 +223,7 @@ void leave_run(const SimulateFlags& flags, const Subject& subject, const sim::Pr
   if (!subject.plan) run["request"] = to_json(flags.request);
   if (flags.platform) run["platform_folder"] = fs::absolute(*flags.platform).parent_path().string();
   if (subject.network) run["network"] = *subject.network;
+  made.record.metadata[trace::samples_key] = std::to_string(fleet.batch());
   made.record.metadata["regatta"] = std::string(version);
   made.record.metadata["recipe"] = recipe.to_json().dump(2);
   made.record.metadata["plan"] = run["plan"].dump(2);

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iostream>
-#include <sstream>
+#include <numeric>
 
 #include "app/command.h"
 #include "app/second_opinion.h"
@@ -12,7 +13,9 @@
 #include "report/text.h"
 #include "trace/analysis.h"
 #include "trace/doctor.h"
+#include "trace/energy.h"
 #include "trace/import.h"
+#include "trace/link_use.h"
 #include "trace/store.h"
 #include "trace/writers.h"
 
@@ -48,11 +51,12 @@ Json causes_of(const std::array<Time, cause_count>& causes) {
 }
 
 Json result_of(const fs::path& file, const Record& record, const Analysis& found) {
-  Json workers = Json::array(), helpful = Json::array(), counters = Json::object();
+  Json workers = Json::array(), helpful = Json::array();
   for (std::size_t w = 0; w < found.workers.size(); ++w) {
     const WorkerUse& use = found.workers[w];
     workers.push_back({{"name", record.workers[w].name},
                        {"group", record.workers[w].group},
+                       {"node", record.workers[w].node},
                        {"tasks", use.tasks},
                        {"busy_s", seconds(use.busy)},
                        {"idle_s", seconds(use.idle)},
@@ -68,15 +72,17 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
                        {"blamed_s", seconds(use.blamed)},
                        {"gain_s", use.gain_s}});
   }
-  double joules = 0;
-  bool measured = true;
-  for (const Counter& counter : record.counters)
-    if (counter.unit == "J" &&
-        (found.window.last_step == 0 ||
-         (counter.step >= found.window.first_step && counter.step <= found.window.last_step))) {
-      joules += counter.value;
-      measured = measured && counter.source == "measured";
-    }
+  Json links = Json::array();
+  const std::vector<LinkUse> uses = use_of_links(record, found.window);
+  for (std::size_t l = 0; l < uses.size(); ++l) {
+    const Link& link = record.links[l];
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"bytes", link.bytes},
+                     {"transfers", link.transfers}});
+    if (!record.transfers.empty()) links.back()["busy_s"] = seconds(uses[l].busy);
+  }
+  const auto energy = energy_of(record.counters, found.window.first_step, found.window.last_step);
   return {{"trace", file.string()},
           {"first_step", found.window.first_step},
           {"last_step", found.window.last_step},
@@ -93,12 +99,64 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
           {"taken_by_others", found.taken_by_others ? Json(*found.taken_by_others) : Json()},
           {"imbalance", found.imbalance},
           {"helpful_tasks", helpful},
-          {"joules", joules},
-          {"joules_source", measured && joules > 0 ? "measured" : "estimate"}};
+          {"links", links},
+          {"joules", energy ? energy->joules : 0},
+          {"joules_source", energy && energy->measured ? "measured" : "estimate"}};
 }
 
 double share(Time part, Time whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// A row for each worker; of more than a screen shows, the busiest and the idlest.
+void print_workers(const Record& record, const Analysis& found) {
+  constexpr std::size_t most_rows = 40, at_each_end = 8;
+  const std::vector<std::string> lanes = lane_names(record);
+  std::vector<std::size_t> order(found.workers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool folded = order.size() > most_rows;
+  if (folded)
+    std::ranges::stable_sort(order, std::greater{},
+                             [&](std::size_t w) { return found.workers[w].busy; });
+  // The middle dot between node and device is one column wide and two bytes long.
+  const auto columns = [](const std::string& text) {
+    return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+  };
+  std::ptrdiff_t width = 16;
+  for (const std::string& lane : lanes) width = std::max(width, columns(lane));
+  const auto padded = [&](const std::string& text) {
+    return text + std::string(static_cast<std::size_t>(width - columns(text)), ' ');
+  };
+  std::printf("%s %8s %8s %8s %9s\n", padded("worker").c_str(), "tasks", "busy", "idle",
+              "overhead");
+  const Time wall = found.wall();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (folded && i == at_each_end) {
+      i = order.size() - at_each_end;
+      std::printf("... %zu between the busiest and the idlest; --json FILE has all of them\n",
+                  order.size() - 2 * at_each_end);
+    }
+    const WorkerUse& use = found.workers[order[i]];
+    std::printf("%s %8lld %7.1f%% %7.1f%% %8.1f%%\n", padded(lanes[order[i]]).c_str(),
+                static_cast<long long>(use.tasks), share(use.busy, wall), share(use.idle, wall),
+                share(use.overhead, wall));
+  }
+}
+
+// Where it is known when links carried something: those that did so most of the time.
+void print_links(const Record& record, const Analysis& found) {
+  constexpr std::size_t most_rows = 5;
+  if (record.transfers.empty()) return;
+  const std::vector<LinkUse> uses = use_of_links(record, found.window);
+  std::vector<std::size_t> order(uses.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t l) { return uses[l].busy; });
+  std::printf("\nbusiest of %zu links (share of the time in which they carried something)\n",
+              order.size());
+  for (std::size_t i = 0; i < std::min(most_rows, order.size()); ++i)
+    std::printf("%6.1f%%  %s (%.3g MB)\n", share(uses[order[i]].busy, found.wall()),
+                link_name(record.links[order[i]]).c_str(),
+                static_cast<double>(uses[order[i]].bytes) / 1e6);
 }
 
 void print_report(const Record& record, const Analysis& found) {
@@ -107,13 +165,7 @@ void print_report(const Record& record, const Analysis& found) {
     std::printf("steps %lld to %lld: ", static_cast<long long>(found.window.first_step),
                 static_cast<long long>(found.window.last_step));
   std::printf("%lld tasks in %.6f s\n\n", static_cast<long long>(found.tasks), seconds(wall));
-  std::printf("%-16s %8s %8s %8s %9s\n", "worker", "tasks", "busy", "idle", "overhead");
-  for (std::size_t w = 0; w < found.workers.size(); ++w) {
-    const WorkerUse& use = found.workers[w];
-    std::printf("%-16s %8lld %7.1f%% %7.1f%% %8.1f%%\n", record.workers[w].name.c_str(),
-                static_cast<long long>(use.tasks), share(use.busy, wall), share(use.idle, wall),
-                share(use.overhead, wall));
-  }
+  print_workers(record, found);
   const Time all = wall * static_cast<Time>(found.workers.size());
   std::printf("\nwhy workers slept (share of all their time)\n");
   std::vector<std::size_t> order;
@@ -124,6 +176,7 @@ void print_report(const Record& record, const Analysis& found) {
     std::printf("%6.1f%%  %-14s %s\n", share(found.causes[c], all),
                 cause_name(static_cast<Cause>(c)).data(), cause_text(static_cast<Cause>(c)).data());
   if (order.empty()) std::printf("        they did not\n");
+  print_links(record, found);
   std::printf(
       "\ncritical path %.6f s (%.1f%%, %zu tasks); best possible with these tasks %.6f s: the run "
       "is at %.1f%% of it\nimbalance %.1f%%\n",
@@ -183,6 +236,9 @@ Record cut(const Record& record, const Window& window) {
     return task.end <= window.start || task.start >= window.end;
   });
   std::erase_if(part.operators, [&](const Operator& each) {
+    return each.end <= window.start || each.start >= window.end;
+  });
+  std::erase_if(part.transfers, [&](const Transfer& each) {
     return each.end <= window.start || each.start >= window.end;
   });
   std::erase_if(part.counters, [&](const Counter& each) {

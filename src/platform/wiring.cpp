@@ -42,35 +42,48 @@ const PlatformNode& Wiring::node(int number) const {
 std::vector<Wiring::SwitchPlace> Wiring::switches() const {
   std::vector<SwitchPlace> places;
   for (const Switch& each : platform_.network.switches)
-    for (int copy = 0; copy < each.count; ++copy)
-      places.push_back({each.name + (each.count > 1 ? "-" + std::to_string(copy) : ""), {}, &each});
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (joints_[i].parent >= 0)
-      places[i].parent = places[static_cast<std::size_t>(joints_[i].parent)].name;
+    for (int copy = 0; copy < each.count; ++copy) {
+      const Joint& joint = joints_[places.size()];
+      places.push_back(
+          {joint.name, joint.parent < 0 ? "" : joints_[static_cast<std::size_t>(joint.parent)].name,
+           &each});
+    }
   return places;
 }
 
-int Wiring::wire(const std::string& name, double bandwidth, double latency) {
-  wires_.push_back({name, bandwidth, latency});
+std::vector<std::string> Wiring::switches_above(int node) const {
+  std::vector<std::string> above;
+  if (attached_.empty()) return above;
+  for (int at = neighbourhood(node); at >= 0; at = joints_[static_cast<std::size_t>(at)].parent)
+    above.push_back(joints_[static_cast<std::size_t>(at)].name);
+  std::ranges::reverse(above);
+  return above;
+}
+
+int Wiring::wire(const std::string& from, const std::string& to, double bandwidth, double latency) {
+  wires_.push_back({from, to, bandwidth, latency});
   return static_cast<int>(wires_.size()) - 1;
 }
 
-Wiring::Duplex Wiring::duplex(const std::string& name, const LinkSpeed& link) {
-  return {wire(name + " up", link.bandwidth, link.latency),
-          wire(name + " down", link.bandwidth, link.latency)};
+Wiring::Duplex Wiring::duplex(const std::string& below, const std::string& above,
+                              const LinkSpeed& link) {
+  return {wire(below, above, link.bandwidth, link.latency),
+          wire(above, below, link.bandwidth, link.latency)};
 }
 
 Wiring::Inside Wiring::inside_of(const PlatformNode& node, const std::string& name) {
   Inside inside;
-  for (const Hub& hub : node.hubs) inside.hubs.push_back(duplex(name + "/" + hub.name, hub.link));
+  for (const Hub& hub : node.hubs)
+    inside.hubs.push_back(duplex(name + "/" + hub.name, name, hub.link));
   for (const PlatformGroup& group : node.groups) {
     if (!group.bus) continue;
     const auto hub = std::ranges::find(node.hubs, group.bus->hub, &Hub::name);
     for (int unit = 0; unit < group.count; ++unit) {
       const std::string who = name + "/" + group.name + " " + std::to_string(unit);
+      const std::string above = hub == node.hubs.end() ? name : name + "/" + hub->name;
       Device device;
-      device.to = wire(who + " in", group.bus->to_device, group.bus->latency);
-      device.from = wire(who + " out", group.bus->from_device, group.bus->latency);
+      device.to = wire(above, who, group.bus->to_device, group.bus->latency);
+      device.from = wire(who, above, group.bus->from_device, group.bus->latency);
       if (hub != node.hubs.end()) device.hub = static_cast<int>(hub - node.hubs.begin());
       inside.gpus.push_back(device);
     }
@@ -82,15 +95,16 @@ Wiring::Inside Wiring::inside_of(const PlatformNode& node, const std::string& na
 
 void Wiring::join_star() {
   for (int i = 0; i < nodes(); ++i)
-    own_.push_back(duplex(node_name(i), node(i).link.value_or(platform_.network.link)));
+    own_.push_back(duplex(node_name(i), "switch", node(i).link.value_or(platform_.network.link)));
   // All traffic shares it, whichever way it goes.
   if (const auto& backbone = platform_.network.backbone)
-    backbone_.up = wire("backbone", backbone->bandwidth, backbone->latency);
+    backbone_.up = wire("backbone", "", backbone->bandwidth, backbone->latency);
 }
 
 void Wiring::join_ring() {
   for (int i = 0; i < nodes(); ++i)
-    own_.push_back(duplex(node_name(i), node(i).link.value_or(platform_.network.link)));
+    own_.push_back(duplex(node_name(i), node_name((i + 1) % nodes()),
+                          node(i).link.value_or(platform_.network.link)));
 }
 
 void Wiring::join_switches() {
@@ -98,7 +112,8 @@ void Wiring::join_switches() {
   std::map<std::string, std::pair<int, int>> copies;  // by name: the first joint and how many
   for (const Switch& each : network.switches) {
     copies[each.name] = {static_cast<int>(joints_.size()), each.count};
-    joints_.resize(joints_.size() + static_cast<std::size_t>(each.count));
+    for (int copy = 0; copy < each.count; ++copy)
+      joints_.push_back({each.name + (each.count > 1 ? "-" + std::to_string(copy) : ""), -1, {}});
   }
   // In blocks, so that neighbours have the same parent.
   const auto dealt = [](std::pair<int, int> among, std::int64_t index, std::int64_t of) {
@@ -110,10 +125,9 @@ void Wiring::join_switches() {
       Joint& joint = joints_[static_cast<std::size_t>(copies[each.name].first + copy)];
       joint.parent = dealt(copies[each.parent], copy, each.count);
       for (int uplink = 0; uplink < each.uplinks; ++uplink)
-        joint.uplinks.push_back(duplex(each.name +
-                                           (each.count > 1 ? "-" + std::to_string(copy) : "") +
-                                           (each.uplinks > 1 ? "." + std::to_string(uplink) : ""),
-                                       each.link));
+        joint.uplinks.push_back(
+            duplex(joint.name + (each.uplinks > 1 ? "." + std::to_string(uplink) : ""),
+                   joints_[static_cast<std::size_t>(joint.parent)].name, each.link));
     }
   }
   std::map<std::string, std::int64_t> attached, seen;  // nodes by switch
@@ -121,10 +135,11 @@ void Wiring::join_switches() {
   for (int i = 0; i < nodes(); ++i) {
     const std::string& name = node(i).attached;
     attached_.push_back(dealt(copies[name], seen[name]++, attached[name]));
-    own_.push_back(duplex(node_name(i), node(i).link.value_or(network.link)));
+    own_.push_back(duplex(node_name(i), joints_[static_cast<std::size_t>(attached_.back())].name,
+                          node(i).link.value_or(network.link)));
   }
   for (const SiteLink& each : network.sites) {
-    const Duplex link = duplex(each.first + "-" + each.second, each.link);
+    const Duplex link = duplex(each.first, each.second, each.link);
     const int first = copies[each.first].first, second = copies[each.second].first;
     root_links_[first].push_back({second, link.up});
     root_links_[second].push_back({first, link.down});
@@ -134,7 +149,8 @@ void Wiring::join_switches() {
 void Wiring::join_routes() {
   std::map<std::string, Duplex> links;
   for (const NamedLink& each : platform_.network.links)
-    links[each.name] = duplex(each.name, each.link);
+    links[each.name] = {wire(each.name + " there", "", each.link.bandwidth, each.link.latency),
+                        wire(each.name + " back", "", each.link.bandwidth, each.link.latency)};
   std::map<std::string, int> numbers;
   for (int i = 0; i < nodes(); ++i) numbers[node_name(i)] = i;
   for (const Route& each : platform_.network.routes) {

@@ -11,7 +11,9 @@ namespace regatta {
 
 // One direction of a link. What goes the other way does not slow it down.
 struct Wire {
-  std::string name;
+  // Nodes, switches, hubs, GPUs: "new-3" and "rack-0". Of a link whose ends the platform does not
+  // tell, `from` is its name and `to` is empty.
+  std::string from, to;
   double bandwidth = 0;  // bytes a second, shared evenly by the messages on it
   double latency = 0;
 };
@@ -46,6 +48,9 @@ class Wiring {
     const Switch* spec = nullptr;
   };
   std::vector<SwitchPlace> switches() const;
+  // The switches above a node, from the root to the one it is attached to; none in a star or a
+  // ring.
+  std::vector<std::string> switches_above(int node) const;
 
   const std::vector<Wire>& wires() const { return wires_; }
   // Wires in the order a message meets them; none from a memory to itself.
@@ -57,6 +62,7 @@ class Wiring {
     int up = -1, down = -1;
   };
   struct Joint {  // a switch
+    std::string name;
     int parent = -1;
     std::vector<Duplex> uplinks;
   };
@@ -68,8 +74,8 @@ class Wiring {
     std::vector<Duplex> hubs;
   };
 
-  int wire(const std::string& name, double bandwidth, double latency);
-  Duplex duplex(const std::string& name, const LinkSpeed& link);
+  int wire(const std::string& from, const std::string& to, double bandwidth, double latency);
+  Duplex duplex(const std::string& below, const std::string& above, const LinkSpeed& link);
   Inside inside_of(const PlatformNode& node, const std::string& name);
   void join_star();
   void join_ring();

@@ -7,6 +7,7 @@
 
 #include "platform/disturbance.h"
 #include "report/text.h"
+#include "trace/energy.h"
 
 namespace regatta {
 namespace {
@@ -87,18 +88,10 @@ struct Measure {
 
   double step_s() const { return trace::seconds(analysis.wall()) / steps; }
   std::optional<double> energy_j() const {
-    double joules = 0;
-    bool any = false;
-    for (const trace::Counter& counter : record.counters) {
-      const bool inside =
-          counter.step >= analysis.window.first_step &&
-          (analysis.window.last_step == 0 || counter.step <= analysis.window.last_step);
-      if (counter.unit != "J" || !inside) continue;
-      joules += counter.value;
-      any = true;
-    }
-    if (!any) return std::nullopt;
-    return joules / steps;
+    const auto energy =
+        trace::energy_of(record.counters, analysis.window.first_step, analysis.window.last_step);
+    if (!energy) return std::nullopt;
+    return energy->a_step();
   }
   std::optional<double> peak_bytes() const {
     const auto found = record.metadata.find(peak_bytes_key);

@@ -14,6 +14,8 @@ void overlay(trace::Record& record, trace::Analysis& analysis, const trace::Reco
   std::int64_t id = record.tasks.empty() ? 0 : record.tasks.back().id + 1;
   for (trace::Worker worker : simulated.workers) {
     worker.name += " simulated";
+    // The same machine, by whatever name the simulation knows it.
+    if (workers > 0) worker.node = record.workers.front().node;
     worker.kind = simulated_kind;
     record.workers.push_back(std::move(worker));
   }

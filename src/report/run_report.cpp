@@ -56,6 +56,7 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   page.add("step.loss", column<float>(points, &trace::StepStretch::loss));
   page.add("step.loss_min", column<float>(points, &trace::StepStretch::loss_min));
   page.add("step.loss_max", column<float>(points, &trace::StepStretch::loss_max));
+  page.add("step.learning_rate", column<float>(points, &trace::StepStretch::learning_rate));
   page.add("step.rate", std::vector<float>(rates.begin(), rates.end()));
   page.json()["epochs"] = curves.epochs;
   if (points.empty()) return;
@@ -82,11 +83,14 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   if (const auto taken = taken_by_others(run); !disturbed_text(taken).empty())
     tiles.push_back(tile("disturbed", formatted("%.0f", 100 * *taken), "%",
                          "of the workers' CPU time was taken by others"));
-  if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy"))
+  if (!curves.epochs.empty() && curves.epochs.back().contains("test_accuracy")) {
+    const Json& last = curves.epochs.back();
+    const Json loss = last.value("test_loss", Json());
     tiles.push_back(
-        tile("test accuracy",
-             formatted("%.2f", 100 * curves.epochs.back()["test_accuracy"].get<double>()), "%",
-             "after epoch " + curves.epochs.back()["epoch"].dump()));
+        tile("test accuracy", formatted("%.2f", 100 * last["test_accuracy"].get<double>()), "%",
+             "after epoch " + last["epoch"].dump() +
+                 (loss.is_number() ? formatted(", test loss %.4g", loss.get<double>()) : "")));
+  }
   tiles.push_back(tile("loss", formatted("%.4g", points.back().loss), "",
                        "of step " + count_text(points.back().step)));
 }
@@ -113,17 +117,24 @@ Json facts_of(const Json& object) {
 }
 
 Json plan_facts(const Json& plan) {
+  constexpr std::size_t most_groups = 12;  // a plan may have a thousand nodes
   Json rows = Json::array();
-  for (const Json& node : plan.value("nodes", Json::array()))
+  std::size_t groups = 0;
+  const Json nodes = plan.value("nodes", Json::array());
+  for (const Json& node : nodes)
     for (const Json& group : node.value("groups", Json::array())) {
+      if (++groups > most_groups) continue;
       const Json chunks = group.value("chunks", Json::array());
-      rows.push_back({"group " + group.value("name", ""),
+      rows.push_back({"group " + (nodes.size() > 1 ? node.value("name", "") + " · " : "") +
+                          group.value("name", ""),
                       std::to_string(group.value("workers", 0)) + " workers, " +
                           (group.value("team", 1) > 1
                                ? "teams of " + std::to_string(group.value("team", 1)) + ", "
                                : "") +
                           std::to_string(chunks.size()) + " chunks: " + chunks.dump()});
     }
+  if (groups > most_groups)
+    rows.push_back({"further groups", std::to_string(groups - most_groups)});
   Json rest = plan;
   for (const char* key : {"nodes", "regatta_plan", "recipe"}) rest.erase(key);
   rest["segments"] = plan.value("segments", Json::array()).size();
@@ -206,10 +217,13 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
   trace::Record record = trace::read_store(folder / trace::store_name);
   trace::Analysis analysis = trace::analyse(record, window_of(record));
   const std::vector<StepUse> uses = use_by_step(record, analysis);
+  const std::vector<trace::Finding> advice = trace::diagnose(record, analysis);
   // What regatta compare left there.
   if (fs::exists(folder / simulated_store))
     overlay(record, analysis, trace::read_store(folder / simulated_store));
-  write_page(run_page(name, run, curves, &record, &analysis));
+  PageData page = run_page(name, run, curves, &record, &analysis);
+  add_advice(page, advice);
+  write_page(std::move(page));
   return uses;
 }
 

@@ -1,13 +1,19 @@
 #include "report/trace_page.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "platform/wiring.h"
 #include "report/overlay.h"
 #include "report/text.h"
+#include "trace/energy.h"
+#include "trace/link_use.h"
 
 namespace regatta {
 namespace {
@@ -26,6 +32,17 @@ Json segment_names(const Json& run, const trace::Record& record) {
     while (std::ssize(names) <= kind.segment)
       names.push_back("segment " + std::to_string(names.size()));
   return names;
+}
+
+// By name of a node: the switches above it, from the root down, where the run's platform has any.
+Json switches_above(const Json& run) {
+  Json above = Json::object();
+  if (!run.contains("platform")) return above;
+  const Wiring wiring(platform_from_json(run["platform"], "the run's platform"));
+  for (int node = 0; node < wiring.nodes(); ++node)
+    if (std::vector<std::string> switches = wiring.switches_above(node); !switches.empty())
+      above[wiring.node_name(node)] = std::move(switches);
+  return above;
 }
 
 // Those of the record's tasks that touch the window, as they began.
@@ -72,11 +89,13 @@ class TracePage {
       row_of_[record.tasks[tasks_[row]].id] = static_cast<std::uint32_t>(row);
   }
 
-  void add(const Json& segments) {
+  void add(const Json& segments, const Json& switches) {
     add_tasks();
     add_idle();
     add_marks();
     add_summary(segments);
+    page_.json()["trace"]["switches"] = switches;
+    add_links();
     add_tiles();
     add_tables(segments);
   }
@@ -108,8 +127,8 @@ class TracePage {
     const auto begin = [&](const Task& t) { return std::max(t.start, start_); };
     task_column<double>("start", [&](const Task& t) { return offset(begin(t)); });
     task_column<float>("duration", [&](const Task& t) { return span_seconds(begin(t), t.end); });
-    task_column<std::uint16_t>("worker",
-                               [](const Task& t) { return or_none<std::uint16_t>(t.worker); });
+    task_column<std::uint32_t>("worker",
+                               [](const Task& t) { return or_none<std::uint32_t>(t.worker); });
     task_column<std::uint16_t>("phase", phase_of);
     const auto of_kind = [&](std::int32_t trace::TaskKind::*member) {
       return [this, member](const Task& t) {
@@ -130,14 +149,17 @@ class TracePage {
   void add_idle() {
     std::vector<double> starts;
     std::vector<float> durations;
-    std::vector<std::uint16_t> workers;
+    std::vector<std::uint32_t> workers;
     std::vector<std::uint8_t> causes;
     std::vector<std::uint32_t> blamed;
-    for (const trace::IdleInterval& idle : analysis_.idle) {
-      if (starts.size() >= most_tasks_) break;
+    // The first ones, as of tasks.
+    std::vector<trace::IdleInterval> shown = analysis_.idle;
+    std::ranges::stable_sort(shown, {}, &trace::IdleInterval::start);
+    if (shown.size() > most_tasks_) shown.resize(most_tasks_);
+    for (const trace::IdleInterval& idle : shown) {
       starts.push_back(offset(idle.start));
       durations.push_back(span_seconds(idle.start, idle.end));
-      workers.push_back(or_none<std::uint16_t>(idle.worker));
+      workers.push_back(or_none<std::uint32_t>(idle.worker));
       causes.push_back(static_cast<std::uint8_t>(idle.cause));
       const auto found = row_of_.find(idle.task);
       blamed.push_back(found == row_of_.end() ? UINT32_MAX : found->second);
@@ -161,10 +183,48 @@ class TracePage {
     page_.add("mark.step", steps);
   }
 
+  // Links with the times at which they carried something, as far as the window shows them.
+  void add_links() {
+    std::vector<trace::Transfer> shown;
+    for (const trace::Transfer& each : record_.transfers) {
+      const trace::Time from = std::max(each.start, start_);
+      const trace::Time to = std::min(each.end, analysis_.window.end);
+      if (from >= to) continue;
+      const double inside = trace::seconds(to - from) / trace::seconds(each.end - each.start);
+      shown.push_back(
+          {each.link, from, to, std::llround(inside * static_cast<double>(each.bytes))});
+    }
+    if (shown.empty()) return;
+    std::ranges::stable_sort(shown, {}, &trace::Transfer::start);
+    if (shown.size() > most_tasks_) shown.resize(most_tasks_);
+    std::vector<double> starts;
+    std::vector<float> durations, bytes;
+    std::vector<std::uint32_t> links;
+    for (const trace::Transfer& each : shown) {
+      starts.push_back(offset(each.start));
+      durations.push_back(span_seconds(each.start, each.end));
+      bytes.push_back(static_cast<float>(each.bytes));
+      links.push_back(static_cast<std::uint32_t>(each.link));
+    }
+    page_.add("transfer.start", starts);
+    page_.add("transfer.duration", durations);
+    page_.add("transfer.bytes", bytes);
+    page_.add("transfer.link", links);
+    Json rows = Json::array();
+    const std::vector<trace::LinkUse> uses = trace::use_of_links(record_, analysis_.window);
+    for (std::size_t i = 0; i < uses.size(); ++i)
+      rows.push_back(
+          {{"name", trace::link_name(record_.links[i])}, {"busy_s", trace::seconds(uses[i].busy)}});
+    page_.json()["trace"]["links"] = rows;
+  }
+
   void add_summary(const Json& segments) {
     Json workers = Json::array(), causes = Json::array();
+    const std::vector<std::string> lanes = trace::lane_names(record_);
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
-      Json worker{{"name", record_.workers[w].name}, {"group", record_.workers[w].group}};
+      Json worker{{"name", lanes[w]},
+                  {"node", record_.workers[w].node},
+                  {"group", record_.workers[w].group}};
       if (w < analysis_.workers.size()) {
         const trace::WorkerUse& use = analysis_.workers[w];
         worker["busy_s"] = trace::seconds(use.busy);
@@ -201,6 +261,7 @@ class TracePage {
     const std::ptrdiff_t workers = std::ssize(record_.workers) - simulated;
     const double all = wall * static_cast<double>(std::max<std::ptrdiff_t>(workers, 1));
     if (all <= 0) return;
+    if (analysis_.steps > 0) add_step_tiles(tiles, wall / static_cast<double>(analysis_.steps));
     tiles.push_back(tile("workers busy",
                          formatted("%.1f", 100 * trace::seconds(analysis_.work) / all), "%",
                          "of the recorded " + seconds_text(wall)));
@@ -216,20 +277,26 @@ class TracePage {
     add_energy(tiles);
   }
 
+  void add_step_tiles(Json& tiles, double step_s) const {
+    const bool simulated = record_.metadata.contains("simulated");
+    const std::string steps =
+        "mean of " + count_text(analysis_.steps) + (simulated ? " simulated steps" : " steps");
+    const std::string time = seconds_text(step_s);
+    const std::size_t space = time.find(' ');
+    tiles.push_back(tile("step time", time.substr(0, space), time.substr(space + 1), steps));
+    const auto samples = record_.metadata.find(trace::samples_key);
+    if (samples == record_.metadata.end()) return;
+    const double count = std::strtod(samples->second.c_str(), nullptr);
+    tiles.push_back(tile("throughput", number_text(count / step_s), "images/s",
+                         number_text(count) + " images a step"));
+  }
+
   void add_energy(Json& tiles) const {
-    double joules = 0;
-    bool estimate = false;
-    std::unordered_set<std::int64_t> steps;
-    for (const trace::Counter& counter : record_.counters) {
-      if (counter.unit != "J") continue;
-      joules += counter.value;
-      estimate = estimate || counter.source == "estimate";
-      steps.insert(counter.step);
-    }
-    if (steps.empty()) return;
-    tiles.push_back(tile("energy", number_text(joules / static_cast<double>(steps.size())),
-                         "J a step",
-                         estimate ? "estimated from the platform's watts" : "measured"));
+    const auto energy =
+        trace::energy_of(record_.counters, analysis_.window.first_step, analysis_.window.last_step);
+    if (!energy) return;
+    tiles.push_back(tile("energy", number_text(energy->a_step()), "J a step",
+                         energy->measured ? "measured" : "estimated from the platform's watts"));
   }
 
   void add_tables(const Json& segments) {
@@ -300,11 +367,20 @@ class TracePage {
   }
 
   Json link_table() const {
+    std::vector<trace::Link> sorted = record_.links;
+    std::ranges::stable_sort(sorted, std::greater{}, &trace::Link::bytes);
+    if (sorted.size() > most_rows) sorted.resize(most_rows);
     Json rows = Json::array();
-    for (const trace::Link& link : record_.links)
-      rows.push_back({link.from + " → " + link.to, count_text(link.transfers),
+    for (const trace::Link& link : sorted)
+      rows.push_back({trace::link_name(link), count_text(link.transfers),
                       number_text(static_cast<double>(link.bytes) / 1e6) + " MB"});
-    return {{"title", "Transfers"}, {"headings", {"link", "transfers", "data"}}, {"rows", rows}};
+    return {{"title", "Transfers"},
+            {"hint", sorted.size() < record_.links.size()
+                         ? "the " + std::to_string(most_rows) + " links of " +
+                               count_text(std::ssize(record_.links)) + " that carried most"
+                         : ""},
+            {"headings", {"link", "transfers", "data"}},
+            {"rows", rows}};
   }
 
   double share_of_work(trace::Time time) const {
@@ -326,7 +402,16 @@ class TracePage {
 
 void add_trace(PageData& page, const Json& run, const trace::Record& record,
                const trace::Analysis& analysis, std::size_t most_tasks) {
-  TracePage(page, record, analysis, most_tasks).add(segment_names(run, record));
+  TracePage(page, record, analysis, most_tasks)
+      .add(segment_names(run, record), switches_above(run));
+}
+
+void add_advice(PageData& page, const std::vector<trace::Finding>& findings) {
+  Json advice = Json::array();
+  for (const trace::Finding& each : findings)
+    advice.push_back(
+        {{"what", each.what}, {"fix", each.fix}, {"flag", each.flag}, {"gain", each.gain}});
+  page.json()["advice"] = advice;
 }
 
 std::vector<StepUse> use_by_step(const trace::Record& record, const trace::Analysis& analysis) {

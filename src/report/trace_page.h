@@ -5,16 +5,20 @@
 #include <vector>
 
 #include "report/page.h"
-#include "trace/analysis.h"
+#include "trace/doctor.h"
 
 namespace regatta {
 
 inline constexpr std::size_t most_page_tasks = 500'000;  // with more, browsers choke
 
-// `run` is run.json, for the names of segments; an imported record may have none. Of more than
+// `run` is run.json, for the names of segments and the platform's switches; an imported record may
+// have none. Of more than
 // `most_tasks` the page shows the first, and says so.
 void add_trace(PageData& page, const Json& run, const trace::Record& record,
                const trace::Analysis& analysis, std::size_t most_tasks);
+
+// What regatta doctor says of the run.
+void add_advice(PageData& page, const std::vector<trace::Finding>& findings);
 
 // A step's share of idle time over all workers, and what it used.
 struct StepUse {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <set>
 #include <utility>
 
 namespace regatta::sim {
@@ -74,13 +73,17 @@ void ExchangeRoutes::take_stages(const Exchange& exchange, const Wiring& wiring,
       }
     }
   }
-  std::set<std::pair<double, std::vector<double>>> played;
+  std::map<std::pair<double, std::vector<double>>, int> played;  // the route
   for (const auto& [wire, share] : shares) {
-    if (!played.emplace(wiring.wires()[static_cast<std::size_t>(wire)].bandwidth, share).second)
+    const auto [found, fresh] =
+        played.try_emplace({wiring.wires()[static_cast<std::size_t>(wire)].bandwidth, share},
+                           static_cast<int>(world_routes.size()));
+    if (!fresh) {
+      alike_.push_back({wire, found->second});
       continue;
+    }
     for (std::size_t r = 0; r < rounds; ++r)
-      if (share[r] > 0)
-        stages_[r].loads.push_back({static_cast<int>(world_routes.size()), share[r]});
+      if (share[r] > 0) stages_[r].loads.push_back({found->second, share[r]});
     world_routes.push_back({wire});
   }
 }
@@ -148,17 +151,10 @@ void BucketExchange::go_on(int end) {
     const auto arrive = [this, end, to = send.to, round = send.round] {
       delivered(end, to, round);
     };
-    if (send.route < 0) {
+    if (send.route < 0)
       world_.later(0, arrive);
-      continue;
-    }
-    const auto go = [this, route = send.route, bytes = send.share * bytes_, arrive] {
-      world_.send(route, bytes, arrive);
-    };
-    if (send.latency > 0)
-      world_.later(send.latency, go);
     else
-      go();
+      world_.send(send.route, send.share * bytes_, arrive, send.latency);
   }
   if (state.next_expected == expected.size() && end < ranks_) {
     state.next_expected = expected.size() + 1;  // told once
@@ -201,14 +197,14 @@ void BucketExchange::stage(std::size_t number) {
     return held_();
   }
   const ExchangeRoutes::Stage& stage = routes_.stages()[number];
-  world_.later(stage.latency, [this, &stage, number] {
-    const auto left = std::make_shared<std::size_t>(stage.loads.size());
-    if (stage.loads.empty()) return this->stage(number + 1);
-    for (const ExchangeRoutes::Load& load : stage.loads)
-      world_.send(load.route, load.share * bytes_, [this, left, number] {
-        if (--*left == 0) this->stage(number + 1);
-      });
-  });
+  if (stage.loads.empty())
+    return world_.later(stage.latency, [this, number] { this->stage(number + 1); });
+  const auto left = std::make_shared<std::size_t>(stage.loads.size());
+  const auto arrive = [this, left, number] {
+    if (--*left == 0) this->stage(number + 1);
+  };
+  for (const ExchangeRoutes::Load& load : stage.loads)
+    world_.send(load.route, load.share * bytes_, arrive, stage.latency);
 }
 
 }  // namespace regatta::sim

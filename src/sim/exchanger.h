@@ -45,6 +45,11 @@ class ExchangeRoutes {
     return expected_[static_cast<std::size_t>(end)];
   }
   const std::vector<Stage>& stages() const { return stages_; }
+  // A wire whose traffic is that of a world's route, although the route does not lead over it.
+  struct Alike {
+    int wire = 0, route = 0;
+  };
+  const std::vector<Alike>& alike() const { return alike_; }
   // Of all links together, in the unit of a bucket.
   double total_share() const { return total_share_; }
   std::size_t messages() const { return messages_; }
@@ -59,6 +64,7 @@ class ExchangeRoutes {
   std::vector<std::vector<Send>> sends_;
   std::vector<std::vector<Expected>> expected_;
   std::vector<Stage> stages_;
+  std::vector<Alike> alike_;
   double total_share_ = 0;
   std::size_t messages_ = 0;
 };

@@ -27,6 +27,10 @@ class FleetRun {
                       each, shape.routes);
     }
     world_.emplace(shape);
+    wires_of_route_ = std::move(shape.routes);
+    if (routes_)
+      for (const ExchangeRoutes::Alike& each : routes_->alike())
+        wires_of_route_[static_cast<std::size_t>(each.route)].push_back(each.wire);
   }
 
   ReplicaOutcome run(int replica) {
@@ -49,7 +53,11 @@ class FleetRun {
     for (std::size_t r = 0; r < engines_.size(); ++r)
       if (!fleet_.ranks[r].nodes.empty()) bytes_ += engines_[r]->bytes_fetched();
     outcome.bytes = {bytes_};
+    const std::vector<World::Traffic> traffic = world_->take_traffic();
     if (replica > 0) return outcome;
+    outcome.traffic = use_of_wires(traffic, wires_of_route_);
+    for (WireUse& each : outcome.traffic)
+      for (double* time : {&each.start, &each.end}) *time -= begin_;
     for (const auto& engine : engines_)
       for (TaskEvents each : engine->events()) {
         for (double* time : {&each.submit, &each.ready, &each.start, &each.end, &each.fetched})
@@ -138,6 +146,7 @@ class FleetRun {
   std::vector<RankHosts> rank_hosts_;
   std::optional<ExchangeRoutes> routes_;
   std::optional<World> world_;
+  std::vector<std::vector<int>> wires_of_route_;
   std::vector<std::unique_ptr<NodeEngine>> engines_;
   std::map<std::pair<std::int64_t, BucketId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
@@ -159,6 +168,7 @@ std::string run_fleet(const Fleet& fleet, const FleetMap& map, const SimulationO
     writer.put(outcome.joules);
     writer.put(outcome.events);
     writer.put(outcome.bytes);
+    writer.put(outcome.traffic);
   }
   return writer.take();
 }
@@ -172,6 +182,7 @@ std::vector<ReplicaOutcome> replicas_of(const std::string& bytes, int replicas) 
     outcome.joules = reader.get<double>();
     outcome.events = reader.get<TaskEvents>();
     outcome.bytes = reader.get<double>();
+    outcome.traffic = reader.get<WireUse>();
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

@@ -5,6 +5,7 @@
 
 #include "sim/fleet_map.h"
 #include "sim/simulate.h"
+#include "sim/wire_use.h"
 #include "tasks/node_engine.h"
 
 namespace regatta::sim {
@@ -14,6 +15,7 @@ struct ReplicaOutcome {
   std::vector<double> joules;      // by step and host, since the beginning of the replica
   std::vector<TaskEvents> events;  // by rank, step and task; of the first replica
   std::vector<double> bytes;       // sent in exchanges in all steps
+  std::vector<WireUse> traffic;    // of the first replica
 };
 
 // The bytes that replicas_of() reads.

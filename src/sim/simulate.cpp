@@ -7,12 +7,30 @@
 #include "sim/aside.h"
 #include "sim/fleet_run.h"
 #include "tasks/task_label.h"
+#include "trace/energy.h"
 
 namespace regatta::sim {
 namespace {
 
 trace::Time nanoseconds(double seconds) {
   return static_cast<trace::Time>(std::llround(seconds * 1e9));
+}
+
+// Joules of each step. Groups of one name together: nobody reads a thousand curves.
+std::vector<trace::Counter> joules_of(const FleetMap& map, const ReplicaOutcome& outcome) {
+  std::vector<trace::Counter> counters;
+  const std::size_t hosts = map.hosts().size();
+  for (std::size_t s = 0; s < outcome.step_ends.size(); ++s) {
+    std::map<std::string, double> sums;
+    for (std::size_t h = 0; h < hosts; ++h) {
+      const double before = s > 0 ? outcome.joules[(s - 1) * hosts + h] : 0;
+      sums[map.host_names()[h].group] += outcome.joules[s * hosts + h] - before;
+    }
+    for (const auto& [group, joules] : sums)
+      counters.push_back({"energy " + group, "J", "estimate", static_cast<std::int64_t>(s) + 1,
+                          nanoseconds(outcome.step_ends[s]), joules});
+  }
+  return counters;
 }
 
 class RecordMaker {
@@ -28,17 +46,13 @@ class RecordMaker {
     for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s)
       record_.marks.push_back(
           {"step", static_cast<std::int64_t>(s) + 1, nanoseconds(outcome_.step_ends[s])});
-    add_joules();
-    if (!outcome_.bytes.empty() && outcome_.bytes.front() > 0)
-      record_.links.push_back({ends(), ends(), static_cast<std::int64_t>(outcome_.bytes.front()),
-                               static_cast<std::int64_t>(fleet_.ranks.size())});
+    record_.counters = joules_of(harbour_, outcome_);
+    add_transfers();
     record_.metadata["simulated"] = fleet_.platform.name;
     return std::move(record_);
   }
 
  private:
-  std::string ends() const { return fleet_.ranks.size() > 1 ? "ranks" : "stages"; }
-
   void add_kinds() {
     for (const NodeWork& work : map_.works()) {
       first_kind_.push_back(static_cast<std::int32_t>(record_.kinds.size()));
@@ -124,19 +138,20 @@ class RecordMaker {
     }
   }
 
-  // Groups of one name together: nobody reads a thousand curves.
-  void add_joules() {
-    const std::size_t hosts = map_.hosts().size();
-    for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s) {
-      std::map<std::string, double> sums;
-      for (std::size_t h = 0; h < hosts; ++h) {
-        const double before = s > 0 ? outcome_.joules[(s - 1) * hosts + h] : 0;
-        sums[map_.host_names()[h].group] += outcome_.joules[s * hosts + h] - before;
+  // Wires that carried something, in the order of the wiring.
+  void add_transfers() {
+    int last = -1;
+    for (const WireUse& use : outcome_.traffic) {
+      if (use.wire != last) {
+        const Wire& wire = map_.wiring().wires()[static_cast<std::size_t>(use.wire)];
+        record_.links.push_back({wire.from, wire.to, 0, 0});
+        last = use.wire;
       }
-      for (const auto& [group, joules] : sums)
-        record_.counters.push_back({"energy " + group, "J", "estimate",
-                                    static_cast<std::int64_t>(s) + 1,
-                                    nanoseconds(outcome_.step_ends[s]), joules});
+      const auto bytes = static_cast<std::int64_t>(std::llround(use.bytes));
+      record_.links.back().bytes += bytes;
+      record_.links.back().transfers += use.messages;
+      record_.transfers.push_back({static_cast<std::int32_t>(record_.links.size()) - 1,
+                                   nanoseconds(use.start), nanoseconds(use.end), bytes});
     }
   }
 
@@ -182,17 +197,14 @@ Simulated simulate(const Fleet& fleet, const SimulationOptions& options) {
   const std::vector<ReplicaOutcome> outcomes =
       replicas_of(run_aside([&] { return run_fleet(fleet, map, options); }), options.replicas);
   Simulated made;
-  const std::size_t hosts = map.hosts().size(), skipped = warm_up(options.steps);
+  const std::size_t skipped = warm_up(options.steps);
   for (const ReplicaOutcome& outcome : outcomes) {
     const double counted = static_cast<double>(outcome.step_ends.size() - skipped);
     const double begin = skipped > 0 ? outcome.step_ends[skipped - 1] : 0;
     made.step_s.push_back((outcome.step_ends.back() - begin) / counted);
-    double joules = 0;
-    for (std::size_t h = 0; h < hosts; ++h) {
-      joules += outcome.joules[(outcome.step_ends.size() - 1) * hosts + h];
-      if (skipped > 0) joules -= outcome.joules[(skipped - 1) * hosts + h];
-    }
-    made.energy_j.push_back(joules / counted);
+    const auto energy = trace::energy_of(joules_of(map, outcome),
+                                         static_cast<std::int64_t>(skipped) + 1, options.steps);
+    made.energy_j.push_back(energy ? energy->a_step() : 0);
   }
   add_use(made, fleet, map, outcomes.front(), options.steps);
   made.tasks = static_cast<std::int64_t>(outcomes.front().events.size());

@@ -51,6 +51,8 @@ class World::Impl {
       zone->add_route(end->get_netpoint(), end->get_netpoint(), nullptr, nullptr, way, true);
       routes_.push_back(end);
     }
+    messages_.assign(routes_.size(), 0);
+    latest_.assign(routes_.size(), none);
     zone->seal();
     s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
       if (auto done = under_way_.extract(&activity)) done.mapped().then();
@@ -91,11 +93,15 @@ class World::Impl {
     exec->cancel();
   }
 
-  void send(int route, double bytes, Then then) {
-    s4u::Host* end = routes_[static_cast<std::size_t>(route)];
-    const s4u::CommPtr comm = s4u::Comm::sendto_init(end, end);
-    comm->set_payload_size(static_cast<std::uint64_t>(bytes));
-    start(comm, std::move(then));
+  void send(int route, double bytes, Then then, double latency) {
+    begin_traffic(route, bytes);
+    if (latency <= 0) return travel(route, bytes, std::move(then));
+    later(latency, [this, route, bytes, then = std::move(then)] { travel(route, bytes, then); });
+  }
+
+  std::vector<Traffic> take_traffic() {
+    latest_.assign(routes_.size(), none);
+    return std::exchange(traffic_, {});
   }
 
   static void later(double seconds, Then then) {
@@ -139,6 +145,31 @@ class World::Impl {
     return std::move(running_[static_cast<std::size_t>(host)].extract(work).mapped().exec);
   }
 
+  void travel(int route, double bytes, Then then) {
+    s4u::Host* end = routes_[static_cast<std::size_t>(route)];
+    const s4u::CommPtr comm = s4u::Comm::sendto_init(end, end);
+    comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+    start(comm, [this, route, then = std::move(then)] {
+      end_traffic(route);
+      then();
+    });
+  }
+
+  void begin_traffic(int route, double bytes) {
+    const auto r = static_cast<std::size_t>(route);
+    // One that starts the moment another arrives goes on with it.
+    if (messages_[r]++ == 0 && (latest_[r] == none || traffic_[latest_[r]].end < now())) {
+      latest_[r] = traffic_.size();
+      traffic_.push_back({route, now(), now(), 0, 0});
+    }
+    traffic_[latest_[r]].bytes += bytes;
+    ++traffic_[latest_[r]].messages;
+  }
+  void end_traffic(int route) {
+    const auto r = static_cast<std::size_t>(route);
+    if (--messages_[r] == 0) traffic_[latest_[r]].end = now();
+  }
+
   void start(const s4u::ActivityPtr& activity, Then then) {
     under_way_[activity.get()] = {activity, std::move(then)};
     activity->start();
@@ -170,6 +201,10 @@ class World::Impl {
   int argument_count_ = 2;
   s4u::Engine engine_;
   std::vector<s4u::Host*> hosts_, routes_;
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::vector<int> messages_;        // by route: on their way
+  std::vector<std::size_t> latest_;  // by route: its latest traffic, or none
+  std::vector<Traffic> traffic_;
   std::unordered_map<const s4u::Activity*, UnderWay> under_way_;
   std::vector<std::unordered_map<WorkId, Running>> running_;  // by host
   std::vector<double> progressed_;                            // by host: until when
@@ -185,7 +220,13 @@ Clock::WorkId World::work(int host, double seconds, Then then, int cores) {
 }
 double World::left(WorkId work) { return impl_->left(work); }
 void World::stop(WorkId work) { impl_->stop(work); }
-void World::send(int route, double bytes, Then then) { impl_->send(route, bytes, std::move(then)); }
+void World::send(int route, double bytes, Then then) {
+  impl_->send(route, bytes, std::move(then), 0);
+}
+void World::send(int route, double bytes, Then then, double latency) {
+  impl_->send(route, bytes, std::move(then), latency);
+}
+std::vector<World::Traffic> World::take_traffic() { return impl_->take_traffic(); }
 void World::later(double seconds, Then then) { Impl::later(seconds, std::move(then)); }
 void World::run() { impl_->run(); }
 double World::now() const { return Impl::now(); }

@@ -2,6 +2,7 @@
 // ordinary trace. The only room that knows SimGrid, and in it only world.cpp does.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -31,13 +32,22 @@ class World final : public Clock {
   WorkId work(int host, double seconds, Then then, int cores = 1) override;
   double left(WorkId work) override;
   void stop(WorkId work) override;
-  // Latency is the caller's to wait for, so that it does not change how links are shared.
   void send(int route, double bytes, Then then) override;
+  // A message waits for its latency first, so that it does not change how links are shared.
+  void send(int route, double bytes, Then then, double latency);
   void later(double seconds, Then then) override;
   double now() const override;
 
   void run();                     // until nothing is under way; may be called again
   double joules(int host) const;  // since the beginning
+
+  // A time during which a route always had a message on its way.
+  struct Traffic {
+    int route = 0;
+    double start = 0, end = 0, bytes = 0;
+    std::int64_t messages = 0;
+  };
+  std::vector<Traffic> take_traffic();  // since the beginning, or since it was last taken
 
  private:
   class Impl;

@@ -22,6 +22,7 @@ CREATE TABLE operator_kinds (id INTEGER PRIMARY KEY, name TEXT, op TEXT, work TE
 CREATE TABLE operators (task INTEGER, kind INTEGER, worker INTEGER, start_ns INTEGER,
   end_ns INTEGER);
 CREATE TABLE links (from_memory TEXT, to_memory TEXT, bytes INTEGER, transfers INTEGER);
+CREATE TABLE transfers (link INTEGER, start_ns INTEGER, end_ns INTEGER, bytes INTEGER);
 CREATE TABLE counters (name TEXT, unit TEXT, source TEXT, step INTEGER, time_ns INTEGER,
   value REAL);
 )sql";
@@ -52,7 +53,7 @@ CREATE VIEW timeline AS
     t.predicted_ns / 1e9 AS predicted_s, k.flops, k.priority
   FROM tasks t JOIN kinds k ON k.id = t.kind JOIN workers w ON w.id = t.worker;
 CREATE VIEW busy_by_worker AS
-  SELECT w.name AS worker, w.group_name, u.tasks, u.busy_ns / 1e9 AS busy_s,
+  SELECT w.name AS worker, w.group_name, w.node, u.tasks, u.busy_ns / 1e9 AS busy_s,
     u.idle_ns / 1e9 AS idle_s, u.overhead_ns / 1e9 AS overhead_s,
     1.0 * u.busy_ns / max(1, u.busy_ns + u.idle_ns + u.overhead_ns) AS busy_share
   FROM worker_use u JOIN workers w ON w.id = u.worker ORDER BY u.worker;
@@ -67,7 +68,7 @@ CREATE VIEW idle_by_task AS
   FROM idle i JOIN tasks t ON t.id = i.task JOIN kinds k ON k.id = t.kind
   GROUP BY t.kind, i.cause ORDER BY seconds DESC;
 CREATE VIEW critical_path AS
-  SELECT c.position, t.id AS task, t.step, k.label, k.phase, w.name AS worker,
+  SELECT c.position, t.id AS task, t.step, k.label, k.phase, w.name AS worker, w.node,
     t.start_ns / 1e9 AS start_s, (t.end_ns - t.start_ns) / 1e9 AS duration_s
   FROM critical_tasks c JOIN tasks t ON t.id = c.task JOIN kinds k ON k.id = t.kind
     JOIN workers w ON w.id = t.worker ORDER BY c.position;
@@ -102,6 +103,10 @@ CREATE VIEW mispredicted AS
     avg(1.0 * (t.end_ns - t.start_ns) / max(1, t.predicted_ns)) AS ratio
   FROM tasks t JOIN kinds k ON k.id = t.kind WHERE t.predicted_ns IS NOT NULL
   GROUP BY t.kind ORDER BY abs(avg(t.end_ns - t.start_ns - t.predicted_ns)) * count(*) DESC;
+CREATE VIEW by_link AS
+  SELECT l.from_memory, l.to_memory, l.bytes, l.transfers,
+    sum(t.end_ns - t.start_ns) / 1e9 AS busy_s
+  FROM links l LEFT JOIN transfers t ON t.link = l.rowid - 1 GROUP BY l.rowid ORDER BY busy_s DESC;
 CREATE VIEW energy_by_step AS
   SELECT step, source, sum(value) AS joules FROM counters WHERE unit = 'J'
   GROUP BY step, source ORDER BY step;

@@ -56,6 +56,9 @@ void bind_task(Statement& to, const Task& task) {
   to.bind(task.acquire).bind_time(task.predicted);
 }
 void bind_dependency(Statement& to, const Dependency& each) { to.bind(each.task).bind(each.on); }
+void bind_transfer(Statement& to, const Transfer& each) {
+  to.bind(std::int64_t{each.link}).bind(each.start).bind(each.end).bind(each.bytes);
+}
 void bind_operator(Statement& to, const Operator& each) {
   to.bind_time(each.task).bind(std::int64_t{each.kind}).bind_time(each.worker);
   to.bind(each.start).bind(each.end);
@@ -81,6 +84,7 @@ class StoreWriter::Impl {
     operator_kinds_.emplace(*database_, "INSERT INTO operator_kinds VALUES (?, ?, ?, ?)");
     operators_.emplace(*database_, "INSERT INTO operators", 5);
     links_.emplace(*database_, "INSERT INTO links VALUES (?, ?, ?, ?)");
+    transfers_.emplace(*database_, "INSERT INTO transfers", 4);
     counters_.emplace(*database_, "INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?)");
     metadata("schema", std::to_string(schema_version));
   }
@@ -109,6 +113,7 @@ class StoreWriter::Impl {
   void add(const Link& link) {
     links_->bind(link.from).bind(link.to).bind(link.bytes).bind(link.transfers).done();
   }
+  void add(std::span<const Transfer> transfers) { transfers_->add(transfers); }
   void add(const Counter& each) {
     counters_->bind(each.name).bind(each.unit).bind(each.source).bind(each.step).bind(each.time);
     counters_->bind(each.value).done();
@@ -129,6 +134,7 @@ class StoreWriter::Impl {
     tasks_.reset();
     dependencies_.reset();
     operators_.reset();
+    transfers_.reset();
   }
 
   // In this order: statements go before their database, the database before its file.
@@ -138,6 +144,7 @@ class StoreWriter::Impl {
   std::optional<Rows<Task, bind_task>> tasks_;
   std::optional<Rows<Dependency, bind_dependency>> dependencies_;
   std::optional<Rows<Operator, bind_operator>> operators_;
+  std::optional<Rows<Transfer, bind_transfer>> transfers_;
   std::int64_t worker_count_ = 0, kind_count_ = 0, operator_kind_count_ = 0;
 };
 
@@ -154,6 +161,7 @@ void StoreWriter::add(std::span<const Dependency> dependencies) { impl_->add(dep
 void StoreWriter::add(std::span<const Operator> operators) { impl_->add(operators); }
 void StoreWriter::add(const Mark& mark) { impl_->add(mark); }
 void StoreWriter::add(const Link& link) { impl_->add(link); }
+void StoreWriter::add(std::span<const Transfer> transfers) { impl_->add(transfers); }
 void StoreWriter::add(const Counter& counter) { impl_->add(counter); }
 void StoreWriter::finish() { impl_->finish(); }
 
@@ -168,6 +176,7 @@ void write_store(const fs::path& file, const Record& record) {
   writer.add(std::span(record.operators));
   for (const Mark& mark : record.marks) writer.add(mark);
   for (const Link& link : record.links) writer.add(link);
+  writer.add(std::span(record.transfers));
   for (const Counter& counter : record.counters) writer.add(counter);
   writer.finish();
 }
@@ -269,9 +278,18 @@ void read_rest(Database& database, Record& record) {
        row.next();)
     record.operators.push_back({time_or_unknown(row, 0), small(row, 1, database),
                                 small(row, 2, database), row.number(3), row.number(4)});
-  for (Statement row(database, "SELECT from_memory, to_memory, bytes, transfers FROM links");
+  for (Statement row(database,
+                     "SELECT from_memory, to_memory, bytes, transfers FROM links ORDER BY rowid");
        row.next();)
     record.links.push_back({row.text(0), row.text(1), row.number(2), row.number(3)});
+  // Stores of earlier versions have only totals.
+  if (database.has_table("transfers"))
+    for (Statement row(
+             database,
+             "SELECT link, start_ns, end_ns, bytes FROM transfers ORDER BY link, start_ns");
+         row.next();)
+      record.transfers.push_back(
+          {small(row, 0, database), row.number(1), row.number(2), row.number(3)});
   for (Statement row(database,
                      "SELECT name, unit, source, step, time_ns, value FROM counters ORDER BY "
                      "time_ns");

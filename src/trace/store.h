@@ -24,7 +24,7 @@ class StoreWriter {
   StoreWriter& operator=(const StoreWriter&) = delete;
 
   void metadata(const std::string& key, const std::string& value);
-  // These get the numbers 0, 1, ... in the order they are given.
+  // These, and links, get the numbers 0, 1, ... in the order they are given.
   void add(const Worker& worker);
   void add(const TaskKind& kind);
   void add(const OperatorKind& kind);
@@ -33,6 +33,7 @@ class StoreWriter {
   void add(std::span<const Operator> operators);
   void add(const Mark& mark);
   void add(const Link& link);
+  void add(std::span<const Transfer> transfers);
   void add(const Counter& counter);
   void finish();
 

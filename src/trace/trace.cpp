@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string_view>
 
 namespace regatta::trace {
@@ -34,6 +35,20 @@ std::string main_phase(const TaskKind& kind) {
   return std::string(phases.substr(0, phases.find('+')));
 }
 
+std::string link_name(const Link& link) {
+  return link.to.empty() ? link.from : link.from + " → " + link.to;
+}
+
+std::vector<std::string> lane_names(const Record& record) {
+  const bool several = std::ranges::adjacent_find(record.workers, std::ranges::not_equal_to{},
+                                                  &Worker::node) != record.workers.end();
+  std::vector<std::string> names;
+  for (const Worker& worker : record.workers)
+    names.push_back(several && !worker.node.empty() ? worker.node + " · " + worker.name
+                                                    : worker.name);
+  return names;
+}
+
 std::vector<std::string> faults(const Record& record) {
   constexpr std::size_t most = 10;
   std::vector<std::string> found;
@@ -63,6 +78,10 @@ std::vector<std::string> faults(const Record& record) {
     if (each.worker >= 0 && !within(each.worker, record.workers.size()))
       say("an operator's worker is not in the record");
     if (each.start < 0 || each.end < each.start) say("an operator's times run backwards");
+  }
+  for (const Transfer& each : record.transfers) {
+    if (!within(each.link, record.links.size())) say("a transfer's link is not in the record");
+    if (each.start < 0 || each.end < each.start) say("a transfer's times run backwards");
   }
   return found;
 }

@@ -81,10 +81,18 @@ struct Operator {
   Time start = 0, end = 0;
 };
 
-// Totals of one direction between two memories.
+// Totals of one direction between two memories, or of a link of a platform.
 struct Link {
-  std::string from, to;
+  std::string from, to;  // no `to`: a link whose ends nobody told, by its name
   std::int64_t bytes = 0, transfers = 0;
+};
+std::string link_name(const Link& link);  // "new-3 → rack-0"
+
+// A time during which a link always carried something. Who records only totals has none.
+struct Transfer {
+  std::int32_t link = 0;  // index into Record::links
+  Time start = 0, end = 0;
+  std::int64_t bytes = 0;
 };
 
 // A number that belongs to a moment: joules of a step, bytes of memory.
@@ -104,6 +112,8 @@ inline constexpr const char* taken_counter = "taken by others";
 // tasks of a few more, so that nothing is missing while those ran.
 inline constexpr const char* first_step_key = "first_step";
 inline constexpr const char* last_step_key = "last_step";
+// Samples that all nodes together compute in a step.
+inline constexpr const char* samples_key = "samples_per_step";
 
 struct Record {
   std::map<std::string, std::string> metadata;
@@ -115,12 +125,16 @@ struct Record {
   std::vector<OperatorKind> operator_kinds;
   std::vector<Operator> operators;
   std::vector<Link> links;
+  std::vector<Transfer> transfers;  // by link, then time; those of a link do not overlap
   std::vector<Counter> counters;
 
   const TaskKind& kind_of(const Task& task) const {
     return kinds[static_cast<std::size_t>(task.kind)];
   }
 };
+
+// By worker: "node3 · cpu 0", or "cpu 0" where all are on one node.
+std::vector<std::string> lane_names(const Record& record);
 
 // Every broken invariant, at most ten: ids that do not rise, indices out of range, times that run
 // backwards. Empty for a sound record.

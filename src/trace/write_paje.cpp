@@ -145,6 +145,10 @@ class PajeWriter {
     for (const Mark& mark : record.marks) window_.start = std::min(window_.start, mark.time);
     for (const Mark& mark : record.marks) window_.end = std::max(window_.end, mark.time);
     for (const Counter& each : record.counters) window_.end = std::max(window_.end, each.time);
+    for (const Transfer& each : record.transfers) {
+      window_.start = std::min(window_.start, each.start);
+      window_.end = std::max(window_.end, each.end);
+    }
   }
 
   void run() {
@@ -152,6 +156,7 @@ class PajeWriter {
     define();
     containers();
     states();
+    transfers();
     marks();
     links();
     counters();
@@ -174,6 +179,7 @@ class PajeWriter {
     events_.emplace_back(time, line(event, date(time - window_.start), fields...));
   }
   static std::string worker(std::int64_t number) { return "w" + std::to_string(number); }
+  static std::string carrier(std::int32_t link) { return "l" + std::to_string(link); }
 
   std::string executing(const Task& task) const {
     return "Executing " + main_phase(record_.kind_of(task));
@@ -184,7 +190,9 @@ class PajeWriter {
          << line(define_container, "N", "P", "\"Node\"") << '\n'
          << line(define_container, "G", "N", "\"Group\"") << '\n'
          << line(define_container, "W", "G", "\"Worker\"") << '\n'
+         << line(define_container, "L", "P", "\"Link\"") << '\n'
          << line(define_state, "S", "W", "\"Worker State\"") << '\n'
+         << line(define_state, "T", "L", "\"Link State\"") << '\n'
          << line(define_event, "M", "P", "\"Mark\"", "\".2 .2 .2\"") << '\n'
          << line(define_link, "D", "P", "W", "W", "\"Dependency\"") << '\n';
     std::set<std::string> values{"Overhead", "Scheduling", "Sleeping", "Idle", "Fetching Input"};
@@ -196,7 +204,9 @@ class PajeWriter {
       out_ << line(define_value, value_alias_[value], "S", quoted(value), quoted(colour->second))
            << '\n';
     }
-    out_ << line(define_value, "dep", "D", "\"dependency\"", "\".6 .6 .6\"") << '\n'
+    out_ << line(define_value, "carrying", "T", "\"Carrying\"", "\".20 .60 .60\"") << '\n'
+         << line(define_value, "free", "T", "\"Idle\"", "\".90 .90 .90\"") << '\n'
+         << line(define_value, "dep", "D", "\"dependency\"", "\".6 .6 .6\"") << '\n'
          << line(define_value, "mark", "M", "\"mark\"", "\".2 .2 .2\"") << '\n';
     std::set<std::string> names;
     for (const Counter& counter : record_.counters) names.insert(counter_name(counter));
@@ -214,6 +224,7 @@ class PajeWriter {
   void containers() {
     const std::string begin = date(0);
     out_ << line(create_container, begin, "p", "P", "0", "\"regatta\"") << '\n';
+    const std::vector<std::string> lanes = lane_names(record_);
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
       const Worker& each = record_.workers[w];
       const auto [node, new_node] =
@@ -226,8 +237,21 @@ class PajeWriter {
         out_ << line(create_container, begin, group->second, "G", node->second, quoted(each.group))
              << '\n';
       out_ << line(create_container, begin, worker(static_cast<std::int64_t>(w)), "W",
-                   group->second, quoted(each.name))
+                   group->second, quoted(lanes[w]))
            << '\n';
+    }
+    for (const Transfer& each : record_.transfers)
+      if (carriers_.insert(each.link).second)
+        out_ << line(create_container, begin, carrier(each.link), "L", "p",
+                     quoted(link_name(record_.links[static_cast<std::size_t>(each.link)])))
+             << '\n';
+  }
+
+  void transfers() {
+    for (const Transfer& each : record_.transfers) {
+      at(each.start, set_state, "T", carrier(each.link), "carrying",
+         quoted(std::to_string(each.bytes) + " bytes"));
+      at(each.end, set_state, "T", carrier(each.link), "free", "\"\"");
     }
   }
 
@@ -289,6 +313,8 @@ class PajeWriter {
     const std::string end = date(window_.end - window_.start);
     for (std::size_t w = 0; w < record_.workers.size(); ++w)
       out_ << line(destroy_container, end, "W", worker(static_cast<std::int64_t>(w))) << '\n';
+    for (const std::int32_t link : carriers_)
+      out_ << line(destroy_container, end, "L", carrier(link)) << '\n';
     for (const auto& [key, alias] : groups_)
       out_ << line(destroy_container, end, "G", alias) << '\n';
     for (const auto& [key, alias] : nodes_)
@@ -302,6 +328,7 @@ class PajeWriter {
   Window window_;
   std::map<std::string, std::string> value_alias_, counter_alias_, nodes_;
   std::map<std::pair<std::string, std::string>, std::string> groups_;
+  std::set<std::int32_t> carriers_;  // links with transfers
   std::vector<std::pair<Time, std::string>> events_;
 };
 

@@ -23,7 +23,11 @@ class PerfettoWriter {
       : out_(out),
         record_(record),
         has_kernels_(std::ranges::find(record.operator_kinds, "kernel", &OperatorKind::op) !=
-                     record.operator_kinds.end()) {}
+                     record.operator_kinds.end()) {
+    for (const Worker& worker : record.workers)
+      process_.push_back(
+          nodes_.try_emplace(worker.node, static_cast<int>(nodes_.size()) + 1).first->second);
+  }
 
   void run() {
     out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << Json(record_.metadata).dump()
@@ -32,6 +36,7 @@ class PerfettoWriter {
     for (const Task& task : record_.tasks) slice(task);
     for (const Operator& each : record_.operators) slice(each);
     arrows();
+    links();
     for (const Mark& mark : record_.marks)
       event("{\"ph\":\"i\",\"s\":\"g\",\"pid\":0,\"tid\":0,\"name\":" +
             quoted(mark.name + " " + std::to_string(mark.number)) +
@@ -53,12 +58,31 @@ class PerfettoWriter {
     first_ = false;
     out_ << text;
   }
-  static std::string track(std::int32_t worker) {
-    return ",\"pid\":0,\"tid\":" + std::to_string(worker + 1);
+  static std::string at(int process, std::size_t thread) {
+    return ",\"pid\":" + std::to_string(process) + ",\"tid\":" + std::to_string(thread);
+  }
+  std::string track(std::int32_t worker) const {
+    const auto w = static_cast<std::size_t>(worker);
+    return at(process_[w], w + 1);
+  }
+  // The host sees a GPU's task begin and end a little late, so kernels do not lie inside of it.
+  std::string kernel_track(std::int32_t worker) const {
+    const auto w = static_cast<std::size_t>(worker);
+    return at(process_[w], record_.workers.size() + w + 1);
   }
 
+  void process(int number, const std::string& name) {
+    event("{\"ph\":\"M\",\"pid\":" + std::to_string(number) +
+          ",\"name\":\"process_name\",\"args\":{\"name\":" + quoted(name) + "}}");
+    event("{\"ph\":\"M\",\"pid\":" + std::to_string(number) +
+          ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":" + std::to_string(number) +
+          "}}");
+  }
+
+  // A process for each node, a thread for each of its workers. Marks and counters are of process 0.
   void tracks() {
-    event("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"regatta\"}}");
+    process(0, "regatta");
+    for (const auto& [node, number] : nodes_) process(number, node);
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
       const auto worker = static_cast<std::int32_t>(w);
       const Worker& each = record_.workers[w];
@@ -67,9 +91,9 @@ class PerfettoWriter {
       event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + track(worker) +
             ",\"args\":{\"sort_index\":" + std::to_string(2 * w) + "}}");
       if (each.kind != "cuda" || !has_kernels_) continue;
-      event("{\"ph\":\"M\",\"name\":\"thread_name\"" + track(kernels_of(worker)) +
+      event("{\"ph\":\"M\",\"name\":\"thread_name\"" + kernel_track(worker) +
             ",\"args\":{\"name\":" + quoted(each.name + " kernels") + "}}");
-      event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + track(kernels_of(worker)) +
+      event("{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + kernel_track(worker) +
             ",\"args\":{\"sort_index\":" + std::to_string(2 * w + 1) + "}}");
     }
   }
@@ -91,17 +115,11 @@ class PerfettoWriter {
           ",\"dur\":" + microseconds(task.duration()) + ",\"args\":{" + arguments + "}}");
   }
 
-  // The host sees a GPU's task begin and end a little late, so kernels do not lie inside of it.
-  std::int32_t kernels_of(std::int32_t worker) const {
-    return static_cast<std::int32_t>(record_.workers.size()) + worker;
-  }
-
   void slice(const Operator& each) {
     const OperatorKind& kind = record_.operator_kinds[static_cast<std::size_t>(each.kind)];
-    const std::int32_t line = kind.op == "kernel" ? kernels_of(each.worker) : each.worker;
-    event("{\"ph\":\"X\",\"cat\":\"operator\",\"name\":" + quoted(kind.name) + track(line) +
-          ",\"ts\":" + microseconds(each.start) +
-          ",\"dur\":" + microseconds(each.end - each.start) +
+    const std::string line = kind.op == "kernel" ? kernel_track(each.worker) : track(each.worker);
+    event("{\"ph\":\"X\",\"cat\":\"operator\",\"name\":" + quoted(kind.name) + line + ",\"ts\":" +
+          microseconds(each.start) + ",\"dur\":" + microseconds(each.end - each.start) +
           ",\"args\":{\"op\":" + quoted(kind.op) + ",\"work\":" + quoted(kind.work) + "}}");
   }
 
@@ -123,9 +141,29 @@ class PerfettoWriter {
     }
   }
 
+  // A thread for each link that carried something.
+  void links() {
+    if (record_.transfers.empty()) return;
+    const int number = static_cast<int>(nodes_.size()) + 1;
+    process(number, "links");
+    std::int32_t named = -1;
+    for (const Transfer& each : record_.transfers) {
+      const std::string line = at(number, static_cast<std::size_t>(each.link) + 1);
+      if (each.link != named)
+        event("{\"ph\":\"M\",\"name\":\"thread_name\"" + line + ",\"args\":{\"name\":" +
+              quoted(link_name(record_.links[static_cast<std::size_t>(each.link)])) + "}}");
+      named = each.link;
+      event("{\"ph\":\"X\",\"cat\":\"transfer\",\"name\":\"transfer\"" + line + ",\"ts\":" +
+            microseconds(each.start) + ",\"dur\":" + microseconds(each.end - each.start) +
+            ",\"args\":{\"bytes\":" + std::to_string(each.bytes) + "}}");
+    }
+  }
+
   std::ostream& out_;
   const Record& record_;
   bool has_kernels_;
+  std::map<std::string, int> nodes_;  // the process of each
+  std::vector<int> process_;          // by worker
   bool first_ = true;
 };
 

@@ -7,12 +7,12 @@
 
 namespace regatta::trace {
 
-// JSON for Perfetto and chrome://tracing: a track per worker, operators inside tasks, arrows from a
-// task to those that waited for it, counters.
+// JSON for Perfetto and chrome://tracing: a process per node, a track per worker, operators inside
+// tasks, arrows from a task to those that waited for it, counters, a track per link.
 void write_perfetto(std::ostream& out, const Record& record);
 
-// Paje for ViTE and pajeng: a container per node, group and worker; states named as StarPU names
-// them: executing by phase, Overhead, Scheduling, Sleeping, Idle.
+// Paje for ViTE and pajeng: a container per node, group, worker and link; states named as StarPU
+// names them: executing by phase, Overhead, Scheduling, Sleeping, Idle.
 void write_paje(std::ostream& out, const Record& record);
 
 // A line per task, with a header.

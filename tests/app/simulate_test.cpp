@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "base/json.h"
 #include "platform/platform.h"
@@ -34,7 +36,10 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
   EXPECT_GT(result["groups"][0]["busy_s"].get<double>(), 0);
   EXPECT_GT(result["groups"][0]["peak_bytes"].get<double>(), 0);
   EXPECT_GT(result["simulated_tasks"].get<int>(), 0);
-  EXPECT_EQ(run_regatta({"trace", run}).code, 0);
+  const ProgramRun traced = run_regatta({"trace", run});
+  EXPECT_EQ(traced.code, 0);
+  for (const char* text : {"oak · cpu 0", "\nworker ", "busiest of 8 links", "oak → switch"})
+    EXPECT_THAT(traced.out, HasSubstr(text));
   EXPECT_EQ(run_regatta({"doctor", run}).code, 0);
   EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("laptop")}).code, 0);
 }
@@ -62,6 +67,19 @@ TEST(SimulateCommand, TheDoctorFindsTheUpdateThatSuitsTheLinks) {
     return read_json(json)["step_s"].get<double>();
   };
   EXPECT_NEAR(best["gain"].get<double>(), 1 - step_of("hierarchical") / step_of("ring"), 1e-6);
+}
+
+TEST(SimulateCommand, OfAThousandNodesIsTracedOnAScreen) {
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  ASSERT_EQ(run_regatta({"simulate", "--model", "lenet5", "--platform", platform("thousand"),
+                         "--steps", "2", "--out", run})
+                .code,
+            0);
+  const ProgramRun traced = run_regatta({"trace", run});
+  ASSERT_EQ(traced.code, 0) << traced.err;
+  EXPECT_LT(std::ranges::count(traced.out, '\n'), 60);
+  EXPECT_THAT(traced.out, HasSubstr("between the busiest and the idlest; --json FILE has all"));
 }
 
 TEST(SimulateCommand, SaysWhatIsWrong) {

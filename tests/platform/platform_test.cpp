@@ -155,29 +155,35 @@ TEST(Platform, AFileNestedTooDeepIsRefused) {
 
 std::vector<std::string> names(const Wiring& wiring, const std::vector<int>& route) {
   std::vector<std::string> found;
-  for (const int wire : route) found.push_back(wiring.wires()[static_cast<std::size_t>(wire)].name);
+  for (const int wire : route) {
+    const Wire& each = wiring.wires()[static_cast<std::size_t>(wire)];
+    found.push_back(each.from + " to " + each.to);
+  }
   return found;
 }
 
 TEST(Wiring, GpusBelowOneHubReachEachOtherBelowIt) {
   const Wiring wiring(read_platform(source / "platforms/seven-gpu-box.json"));
   EXPECT_EQ(names(wiring, wiring.route({0, 0}, {0, 1})),
-            (std::vector<std::string>{"7gforce/gtx1070-left 0 out", "7gforce/gtx1070-left 1 in"}));
-  EXPECT_EQ(names(wiring, wiring.route({0, 0}, {0, 6})),
-            (std::vector<std::string>{"7gforce/gtx1070-left 0 out", "7gforce/left up",
-                                      "7gforce/right down", "7gforce/gtx1080 0 in"}));
+            (std::vector<std::string>{"7gforce/gtx1070-left 0 to 7gforce/left",
+                                      "7gforce/left to 7gforce/gtx1070-left 1"}));
+  EXPECT_EQ(
+      names(wiring, wiring.route({0, 0}, {0, 6})),
+      (std::vector<std::string>{"7gforce/gtx1070-left 0 to 7gforce/left", "7gforce/left to 7gforce",
+                                "7gforce to 7gforce/right", "7gforce/right to 7gforce/gtx1080 0"}));
   EXPECT_EQ(names(wiring, wiring.route({0, 3}, {0, -1})),
-            (std::vector<std::string>{"7gforce/gtx1070-right 0 out", "7gforce/right up"}));
+            (std::vector<std::string>{"7gforce/gtx1070-right 0 to 7gforce/right",
+                                      "7gforce/right to 7gforce"}));
 }
 
 TEST(Wiring, SitesAreLeftByTheirLink) {
   const Wiring wiring(read_platform(source / "platforms/two-sites.json"));
   const std::vector<int> far = wiring.route({0, -1}, {8, -1});
   EXPECT_EQ(names(wiring, far),
-            (std::vector<std::string>{"north-0 up", "hill-shore up", "south-0 down"}));
+            (std::vector<std::string>{"north-0 to hill", "hill to shore", "shore to south-0"}));
   EXPECT_DOUBLE_EQ(wiring.latency(far), 0.02 + 6e-5);
   EXPECT_EQ(names(wiring, wiring.route({8, -1}, {0, -1})),
-            (std::vector<std::string>{"south-0 up", "hill-shore down", "north-0 down"}));
+            (std::vector<std::string>{"south-0 to shore", "shore to hill", "hill to north-0"}));
   EXPECT_TRUE(wiring.route({3, -1}, {3, -1}).empty());
 }
 
@@ -187,9 +193,16 @@ TEST(Wiring, ARingIsWalkedTheShorterWay) {
   json["network"]["topology"] = "ring";
   const Wiring wiring(platform_from_json(json));
   EXPECT_EQ(names(wiring, wiring.route({0, -1}, {2, -1})),
-            (std::vector<std::string>{"a up", "b up"}));
+            (std::vector<std::string>{"a to b", "b to c"}));
   EXPECT_EQ(names(wiring, wiring.route({0, -1}, {3, -1})),
-            (std::vector<std::string>{"e down", "d down"}));
+            (std::vector<std::string>{"a to e", "e to d"}));
+}
+
+TEST(Wiring, NodesOfATreeKnowTheSwitchesAboveThem) {
+  const Wiring tree(read_platform(source / "platforms/thousand.json"));
+  EXPECT_EQ(tree.switches_above(0), (std::vector<std::string>{"core", "rack-0"}));
+  EXPECT_EQ(tree.switches_above(999), (std::vector<std::string>{"core", "rack-24"}));
+  EXPECT_TRUE(Wiring(read_platform(source / "platforms/lab.json")).switches_above(0).empty());
 }
 
 }  // namespace

@@ -1,18 +1,19 @@
 // Opens reports in a headless Chromium and uses them as a person would.
 //
-//   node chromium_test.mjs PACKAGES REGATTA_TESTS
+//   node chromium_test.mjs PACKAGES REGATTA_TESTS REGATTA
 //
-// PACKAGES holds node_modules (scripts/web find); REGATTA_TESTS writes the runs. CHROMIUM names the
-// browser (default: chromium in PATH).
+// PACKAGES holds node_modules (scripts/web find); REGATTA_TESTS writes runs that nobody ran, REGATTA
+// simulates one of a thousand nodes. CHROMIUM names the browser (default: chromium in PATH). How long
+// pages take to open and how fluently they pan is printed, not judged: machines differ.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-const [packages, tests] = process.argv.slice(2);
+const [packages, tests, regatta] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const executablePath = process.env.CHROMIUM ?? execFileSync("which", ["chromium"]).toString().trim();
 const folder = mkdtempSync(join(tmpdir(), "regatta-report-"));
@@ -25,33 +26,46 @@ function makeRun(tasks) {
   return run;
 }
 
+function simulateThousandNodes() {
+  const run = join(folder, "thousand");
+  const platform = fileURLToPath(new URL("../../platforms/thousand.json", import.meta.url));
+  execFileSync(regatta, ["simulate", "--model", "resnet50", "--platform", platform, "--batch", "32", "--shares", "speed",
+    "--steps", "6", "--out", run]);
+  return run;
+}
+
 // Opens a page, lets `use` at it, and wants silence on the console and on the network.
-async function withPage(browser, file, use) {
-  const page = await browser.newPage({ viewport: { width: 1360, height: 900 } });
+async function withPage(browser, file, use, width = 1360) {
+  const page = await browser.newPage({ viewport: { width, height: 900 } });
   const complaints = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("request", (request) => { if (!/^(file|data|blob):/.test(request.url())) complaints.push(`asked for ${request.url()}`); });
+  const started = Date.now();
   await page.goto(pathToFileURL(file).href);
   await page.waitForSelector("html[data-ready=yes]");
-  await use(page);
+  await drawn(page);
+  await use(page, Date.now() - started);
   assert.deepEqual(complaints, [], "the console is silent");
   await page.close();
 }
 
+// A frame has been drawn when the next but one begins.
+const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
 async function useTimeline(page, tasks) {
   const line = page.locator("#timeline"), canvas = line.locator("canvas");
   const state = () => line.evaluate((box) => ({ ...box.dataset, from: Number(box.dataset.from), to: Number(box.dataset.to) }));
-  // A frame has been drawn when the next but one begins.
-  const drawn = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
   const whole = await state();
   assert.equal(Number(whole.tasks), Number(tasks), "the page shows every task");
   assert.equal(await page.locator(".notice").count(), 0, "so it has nothing to excuse");
-  for (const id of ["throughput", "loss", "accuracy", "idle", "workers", "utilisation", "facts", "classes", "confusion"])
+  for (const id of ["advice", "throughput", "loss", "epoch-loss", "accuracy", "learning-rate", "idle", "workers", "utilisation", "facts", "classes", "confusion"])
     assert.equal(await page.locator(`#${id}`).count(), 1, `there is a part '${id}'`);
+  assert.match(await page.locator("#advice").innerText(), /try --\S+/, "the doctor's advice names a flag");
+  assert.match(await page.locator("#epoch-loss .u-legend").innerText(), /test/, "the test loss is there");
+  assert.equal(await line.locator(".row.group, .row.fold").count(), 0, "a few lanes need no groups");
   await useClasses(page);
-  await drawn();
   const colours = await canvas.evaluate((surface) => {
     const { data } = surface.getContext("2d").getImageData(0, 0, surface.width, surface.height);
     const seen = new Set();
@@ -67,7 +81,7 @@ async function useTimeline(page, tasks) {
   const started = Date.now();
   for (let i = 0; i < 8; ++i) {
     await page.mouse.wheel(0, -240);
-    await drawn();
+    await drawn(page);
   }
   const near = await state();
   assert.ok(near.to - near.from < (whole.to - whole.from) / 50, "the wheel zooms in");
@@ -89,7 +103,7 @@ async function useTimeline(page, tasks) {
 
   // Somewhere along the first lane there is a task under the pointer.
   let hovered = "";
-  for (let x = 120; x < box.width - 10 && !hovered.startsWith("task"); x += 20) {
+  for (let x = 10; x < box.width - 10 && !hovered.startsWith("task"); x += 20) {
     await page.mouse.move(box.x + x, middle.y);
     hovered = (await state()).hover;
   }
@@ -101,7 +115,7 @@ async function useTimeline(page, tasks) {
   await page.locator("[data-toggle=critical]").click();
   assert.equal(await page.locator("[data-toggle=critical]").getAttribute("aria-pressed"), "true");
   await page.locator("#theme").click();
-  await drawn();
+  await drawn(page);
   await canvas.dblclick({ position: { x: box.width / 2, y: 80 } });
   const again = await state();
   assert.equal(again.to - again.from, whole.to - whole.from, "a double click shows everything");
@@ -118,6 +132,78 @@ async function useClasses(page) {
   assert.match(await page.locator("#tip").innerText(), /cat taken for dog[^]*images\s*1[^]*25/);
   await page.mouse.move(0, 0);
   await page.evaluate(() => scrollTo(0, 0));
+}
+
+// Frames a second while keys pan to and fro for two seconds.
+async function panned(page) {
+  return page.evaluate(() => new Promise((done) => {
+    const canvas = document.querySelector("#timeline canvas"), begin = performance.now();
+    const press = (key) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    for (let i = 0; i < 4; ++i) press("w");
+    let frames = 0;
+    const frame = (now) => {
+      press(Math.floor(frames / 8) % 2 === 0 ? "d" : "a");
+      ++frames;
+      if (now - begin < 2000) requestAnimationFrame(frame);
+      else done((1000 * frames) / (performance.now() - begin));
+    };
+    requestAnimationFrame(frame);
+  }));
+}
+
+async function useThousandNodes(page, opened) {
+  const line = page.locator("#timeline"), press = (name) => line.getByRole("button", { name, exact: true }).click();
+  const names = (section = "#timeline") => page.locator(`${section} .row[data-lane]`).allTextContents();
+  console.log(`a thousand nodes: opened in ${opened} ms, pans at ${(await panned(page)).toFixed(0)} frames a second`);
+
+  const first = await names(), workers = (all) => all.filter((name) => !name.includes("→"));
+  assert.ok(first.length > 10 && first.length < 60, `the rest is folded: ${first.length} lanes are shown`);
+  for (const name of workers(first)) assert.match(name, /^(new|old|gpu)-\d+ · (cpu|cuda) \d+$/, "a lane carries node and device");
+  assert.ok(first.some((name) => /^(new|old|gpu)-\d+ → rack-\d+$/.test(name)), "links are lanes");
+  for (const section of ["#workers", "#utilisation"])
+    assert.ok((await names(section)).length < 60, `${section} is folded`);
+
+  const busy = (await line.locator(".row.group", { hasText: "rack-" }).allTextContents()).map((text) => Number(text.match(/(\d+)%/)[1]));
+  assert.deepEqual(busy, [...busy].sort((a, b) => b - a), "racks stand in the order of their work");
+
+  // A rack opens and closes; its middle unfolds.
+  const closed = line.locator(".row.group[aria-expanded=false]").first();
+  const rack = (await closed.textContent()).match(/rack-\d+/)[0];
+  const row = line.locator(".row.group", { hasText: new RegExp(`${rack}\\b`) }).first();
+  await row.click();
+  assert.equal((await names()).length, first.length + 6, "an opened rack shows its busiest and idlest");
+  await row.click();
+  assert.equal((await names()).length, first.length);
+
+  await press("unfold all");
+  const all = await names();
+  assert.equal(workers(all).length, 1600, "every worker has a lane");
+  assert.equal(new Set(all).size, all.length, "and every lane a name of its own");
+  assert.ok(all.length > 3000, "as every link that carried something");
+  const last = line.locator(".row[data-lane]").last();
+  await last.scrollIntoViewIfNeeded();
+  await drawn(page);
+  assert.ok(await last.isVisible(), "the last lane can be reached");
+  await press("fold");
+  assert.deepEqual(await names(), first);
+
+  await line.getByRole("searchbox").fill("gpu-17 ");
+  assert.deepEqual(workers(await names()).sort(), ["gpu-17 · cpu 0", "gpu-17 · cpu 1", "gpu-17 · cpu 2", "gpu-17 · cuda 0"]);
+  await line.getByRole("searchbox").fill("rack-3 ");
+  assert.equal(workers(await names()).length, 40, "a rack's name finds its nodes");
+  await line.getByRole("searchbox").fill("");
+  assert.deepEqual(await names(), first);
+
+  const tiles = await page.locator(".tile .label").allTextContents();
+  for (const label of ["step time", "throughput", "energy"]) assert.ok(tiles.includes(label), `a simulated page tells its ${label}`);
+}
+
+// On a narrow screen nothing hangs out of its card, and no label is cut.
+async function useNarrow(page) {
+  const wide = await page.evaluate(() => [document.scrollingElement, ...document.querySelectorAll("section, .tile, .row")]
+    .filter((part) => part.scrollWidth > part.clientWidth + 1)
+    .map((part) => `${part.tagName} ${part.id} ${part.textContent.slice(0, 40)}`));
+  assert.deepEqual(wide, [], "everything fits 420 pixels");
 }
 
 async function useCut(page) {
@@ -141,9 +227,13 @@ try {
     const run = makeRun(tasks);
     await withPage(browser, join(run, "report.html"), (page) => useTimeline(page, tasks));
     if (tasks !== 2000) continue;
+    await withPage(browser, join(run, "report.html"), useNarrow, 420);
     await withPage(browser, join(run, "cut.html"), useCut);
     await withPage(browser, join(run, "scaling.html"), useScaling);
   }
+  const thousand = join(simulateThousandNodes(), "report.html");
+  await withPage(browser, thousand, useThousandNodes);
+  await withPage(browser, thousand, useNarrow, 420);
 } finally {
   await browser.close();
   rmSync(folder, { recursive: true });

@@ -93,6 +93,7 @@ void write_made_up_run(const std::filesystem::path& folder, std::int64_t tasks, 
   for (int step = 1; step <= 400; ++step) {
     const double noise = 1 + 0.03 * static_cast<double>(random_normal(3, 4, std::uint64_t(step)));
     const Json line{{"step", step},
+                    {"lr", 0.1 / (1 + step / 100)},
                     {"loss", 2.3 * std::exp(-step / 120.0) * noise + 0.05},
                     {"images_per_s", (step <= 30 ? 4000 : 9000) * noise}};
     metrics += line.dump() + "\n";

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "platform/platform.h"
 #include "report/made_up_run.h"
 #include "report/scaling.h"
 #include "report/trace_page.h"
@@ -88,12 +89,61 @@ TEST(Report, OfAWindowHoldsItsStepsAlone) {
               HasSubstr("9000"));
 }
 
+std::map<std::string, std::string> tiles_of(const PageData& page) {
+  std::map<std::string, std::string> tiles;
+  for (const Json& each : page.json().at("tiles"))
+    tiles[each.at("label")] =
+        each.at("value").get<std::string>() + " " + each.at("unit").get<std::string>();
+  return tiles;
+}
+
+TEST(Report, OfSimulatedStepsTellsTheirTimeThroughputAndEnergyWithoutTheWarmUp) {
+  trace::Record record = made_up_record(1020, 4);
+  record.metadata["simulated"] = "a platform";
+  record.metadata[trace::first_step_key] = "6";
+  record.metadata[trace::last_step_key] = "20";
+  record.metadata[trace::samples_key] = "96";
+  for (trace::Counter& each : record.counters) each.value = each.step < 6 ? 50 : 3;
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  auto tiles = tiles_of(run_page("r", Json::object(), {}, &record, &analysis));
+  const double step = trace::seconds(record.marks[19].time - record.marks[4].time) / 15;
+  EXPECT_NEAR(std::stod(tiles["step time"]), 1e3 * step, 0.01 * 1e3 * step);
+  EXPECT_THAT(tiles["step time"], HasSubstr(" ms"));
+  EXPECT_EQ(tiles["energy"], "3 J a step");
+  std::string rate = tiles["throughput"];
+  std::erase(rate, ',');
+  EXPECT_NEAR(std::stod(rate), 96 / step, 1);
+}
+
+TEST(Report, OfSeveralNodesNamesLanesSitesAndLinks) {
+  trace::Record record = made_up_record(1000, 4);
+  const std::vector<std::string> nodes{"north-0", "north-1", "south-0", "south-1"};
+  for (std::size_t w = 0; w < 4; ++w) record.workers[w] = {"cpu 0", "cpu", nodes[w], "cpu"};
+  record.links = {{"north-0", "hill", 5000, 1}, {"hill", "north-0", 0, 0}};
+  record.transfers = {{0, record.tasks[3].start, record.tasks[3].end, 5000}};
+  const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
+  Json run = Json::object();
+  run["platform"] =
+      read_platform(std::filesystem::path(REGATTA_SOURCE_DIR) / "platforms/two-sites.json")
+          .to_json();
+  const PageData page = run_page("r", run, {}, &record, &analysis);
+  const Json& trace = page.json().at("trace");
+  EXPECT_EQ(trace.at("workers").at(2).at("name"), "south-0 · cpu 0");
+  EXPECT_EQ(trace.at("workers").at(2).at("node"), "south-0");
+  EXPECT_EQ(trace.at("switches").at("north-1").at(0), "hill");
+  EXPECT_EQ(trace.at("switches").at("south-0").at(0), "shore");
+  EXPECT_EQ(trace.at("links").at(0).at("name"), "north-0 → hill");
+  EXPECT_GT(trace.at("links").at(0).at("busy_s").get<double>(), 0);
+}
+
 TEST(Report, OfARunWithoutATraceHasItsCurves) {
   const TemporaryFolder folder;
   write_made_up_run(folder.path() / "run", 0, 2);
   const RunCurves curves = read_curves(folder.path() / "run");
   EXPECT_EQ(curves.steps.points().size(), 400u);
   EXPECT_EQ(curves.epochs.size(), 4u);
+  EXPECT_EQ(curves.learning_rates.size(), 400u);
+  EXPECT_FLOAT_EQ(curves.learning_rates.back(), 0.02f);
   const PageData page =
       run_page("run", read_json(folder.path() / "run/run.json"), curves, nullptr, nullptr);
   EXPECT_NEAR(page.json().at("warm_up").at("steps").get<double>(), 30, 1);
@@ -151,6 +201,7 @@ TEST(Report, IsOneFileThatNoTextOfARunCanBreak) {
   const std::string html = read_file(folder.path() / "report.html");
   EXPECT_THAT(html, HasSubstr("<!doctype html>"));
   EXPECT_THAT(html, HasSubstr("made-up \\u003c/script> & co"));
+  EXPECT_THAT(html, HasSubstr("\"advice\":[{\"what\":"));
   for (const char* outside : {"src=\"http", "href=\"http", "url(http", "@import"})
     EXPECT_THAT(html, Not(HasSubstr(outside)));
 }

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "models/models.h"
 #include "plan/make_plan.h"
 #include "tasks/play.h"
 #include "tasks/split_updates.h"
 #include "trace/analysis.h"
+#include "trace/energy.h"
 
 namespace regatta::sim {
 namespace {
@@ -426,6 +430,24 @@ TEST(Simulate, TheRecordIsSoundAndAnalysed) {
   EXPECT_NEAR(joules, 18 * (2 * 10 + 20), 1e-2);
 }
 
+TEST(Simulate, TheRecordsStepsHaveTheTimeAndEnergyThatIsTold) {
+  Hand hand(2, 2);
+  const std::uint32_t b = hand.buffer();
+  // The last task of a step does not wait for the step before, so the first steps are busier.
+  for (int i = 0; i < 3; ++i) hand.task(1, {{b, Mode::read_write}});
+  hand.task(2, {{hand.buffer(2), Mode::write}});
+  const Simulated made = hand.play(6);
+  const trace::Analysis found = trace::analyse(made.record, trace::whole_window(made.record));
+  EXPECT_NEAR(trace::seconds(found.wall()) / static_cast<double>(found.steps), made.step_s[0],
+              1e-8);
+  const auto energy =
+      trace::energy_of(made.record.counters, found.window.first_step, found.window.last_step);
+  ASSERT_TRUE(energy);
+  EXPECT_NEAR(energy->a_step(), made.energy_j[0], 1e-9);
+  // All steps together would tell something else: the first ones fill the pipeline.
+  EXPECT_GT(std::abs(trace::energy_of(made.record.counters, 0, 0)->a_step() - made.energy_j[0]), 1);
+}
+
 TEST(Simulate, ReplicasDrawFromTheIntervalsAndASeedRepeatsThem) {
   Hand hand(1);
   const std::uint32_t b = hand.buffer();
@@ -494,6 +516,33 @@ class LoweredLenet {
   TaskList list;
   HandCosts costs;
 };
+
+// Message by message and aggregated: the same links carry the same bytes.
+TEST(Simulate, TheRecordTellsWhatEachLinkCarried) {
+  for (const int message_ranks : {64, 1}) {
+    LoweredLenet lenet("block");
+    const Simulated made =
+        simulate(lenet.fleet(3, NodeUpdate::ring), {.steps = 2, .message_ranks = message_ranks});
+    std::set<std::string> names;
+    double bytes = 0;
+    for (const trace::Link& link : made.record.links) {
+      names.insert(trace::link_name(link));
+      bytes += static_cast<double>(link.bytes);
+    }
+    EXPECT_THAT(names, testing::ElementsAre("n-0 → switch", "n-1 → switch", "n-2 → switch",
+                                            "switch → n-0", "switch → n-1", "switch → n-2"));
+    // Every byte leaves a node and arrives at another.
+    EXPECT_NEAR(bytes, 2 * 2 * made.exchanged_bytes, 1e-3 * bytes) << message_ranks;
+    EXPECT_THAT(trace::faults(made.record), testing::IsEmpty());
+    std::set<std::int32_t> links;
+    for (const trace::Transfer& each : made.record.transfers) {
+      links.insert(each.link);
+      EXPECT_LE(each.end, made.record.marks.back().time);
+      EXPECT_GT(each.bytes, 0);
+    }
+    EXPECT_EQ(links.size(), 6u);
+  }
+}
 
 TEST(Simulate, GatheredTasksAreCutWhereGradientsTravel) {
   const LoweredLenet lenet("step");

@@ -1,6 +1,7 @@
 // Physics that can be computed by hand: shared links, shared cores, joules.
 #include "sim/world.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/aside.h"
@@ -45,6 +46,27 @@ TEST(World, AMessageIsHeldUpByTheNarrowestLinkAndLeavesTheRestToOthers) {
   });
   EXPECT_NEAR(ends[0], 10, 1e-6);
   EXPECT_NEAR(ends[1], 10, 1e-6);
+}
+
+TEST(World, TrafficLastsWhileMessagesAreOnTheirWay) {
+  const World::Shape shape{{}, {100}, {{0}}};
+  const auto found = in_world(shape, [](World& world) {
+    // One after the other, then a pause, then one that waits for its latency.
+    world.send(0, 100, [&world] { world.send(0, 200, [] {}); });
+    world.later(10, [&world] {
+      world.send(
+          0, 100, [] {}, 2);
+    });
+    world.run();
+    std::vector<double> times;
+    for (const World::Traffic& each : world.take_traffic())
+      times.insert(times.end(),
+                   {each.start, each.end, each.bytes, static_cast<double>(each.messages)});
+    times.push_back(static_cast<double>(world.take_traffic().size()));
+    return times;
+  });
+  EXPECT_THAT(found, testing::Pointwise(testing::DoubleNear(1e-6),
+                                        {0.0, 3.0, 300.0, 2.0, 10.0, 13.0, 100.0, 1.0, 0.0}));
 }
 
 TEST(World, IdleCoresDrawPowerToo) {

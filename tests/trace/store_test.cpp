@@ -11,6 +11,7 @@
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 #include "trace/analysis.h"
+#include "trace/sqlite.h"
 #include "trace/toy_run.h"
 
 namespace regatta::trace {
@@ -24,7 +25,8 @@ Record full_record() {
   record.metadata["plan"] = "one\ntwo";
   record.operator_kinds = {{"conv1", "conv", "forward"}};
   record.operators = {{2, 0, 1, 5, 9}, {-1, 0, -1, 7, 11}};
-  record.links = {{"ram", "gpu", 123, 4}};
+  record.links = {{"ram", "gpu", 123, 4}, {"gpu", "ram", 7, 1}};
+  record.transfers = {{0, 3, 9, 123}, {1, 4, 5, 7}};
   record.counters = {{"energy cpu", "J", "estimate", 2, 40, 1.5}};
   return record;
 }
@@ -42,6 +44,9 @@ std::string all_of(const Record& record) {
   for (const Operator& each : record.operators)
     text += std::to_string(each.task) + "," + std::to_string(each.worker) + " ";
   for (const Counter& each : record.counters) text += each.name + each.unit + each.source;
+  for (const Transfer& each : record.transfers)
+    for (const std::int64_t number : {std::int64_t{each.link}, each.start, each.end, each.bytes})
+      text += std::to_string(number) + " ";
   return text;
 }
 
@@ -92,11 +97,58 @@ TEST(TraceStore, ViewsAgreeWithTheAnalysis) {
   EXPECT_EQ(query(file, "SELECT * FROM helpful_tasks").size(), found.kinds.size() + 1);
   EXPECT_EQ(number("SELECT count(*) FROM timeline"), static_cast<double>(record.tasks.size()));
   for (const char* view : {"timeline", "idle_by_task", "by_segment", "by_phase", "by_chunk",
-                           "by_step", "by_operator", "mispredicted", "energy_by_step"})
+                           "by_step", "by_operator", "mispredicted", "energy_by_step", "by_link"})
     EXPECT_GT(query(file, std::string("SELECT * FROM ") + view).size(), 1u) << view;
   // A second analysis replaces the first.
   write_analysis(file, record);
   EXPECT_EQ(number("SELECT count(*) FROM worker_use"), static_cast<double>(found.workers.size()));
+}
+
+TEST(TraceStore, ViewsTellTheNodeOfAWorkerAndTheTimeOfALink) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / store_name;
+  Record record = full_record();
+  for (std::size_t w = 0; w < record.workers.size(); ++w)
+    record.workers[w] = {"cpu 0", "cpu", "n" + std::to_string(w), "cpu"};
+  write_store(file, record);
+  write_analysis(file, record);
+  for (const char* view : {"timeline", "busy_by_worker", "critical_path"})
+    EXPECT_EQ(query(file, std::string("SELECT DISTINCT node FROM ") + view +
+                              " WHERE node = 'n1' AND worker = 'cpu 0'")
+                  .size(),
+              2u)
+        << view;
+  const auto links = query(file, "SELECT from_memory, to_memory, busy_s * 1e9 FROM by_link");
+  ASSERT_EQ(links.size(), 3u);
+  EXPECT_EQ(links[1][0] + " " + links[1][1], "ram gpu");
+  EXPECT_NEAR(std::stod(links[1][2]), 6, 1e-6);
+}
+
+TEST(TraceStore, OfAnEarlierVersionHasNoTransfersButIsRead) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / store_name;
+  write_store(file, full_record());
+  Database(file, Database::Access::change).run("DROP VIEW by_link; DROP TABLE transfers");
+  const Record record = read_store(file);
+  EXPECT_TRUE(record.transfers.empty());
+  EXPECT_EQ(record.links.size(), 2u);
+}
+
+TEST(Record, LanesOfSeveralNodesCarryTheirNode) {
+  Record record;
+  record.workers = {{"cpu 0", "cpu", "a", "cpu"}, {"cpu 1", "cpu", "a", "cpu"}};
+  EXPECT_EQ(lane_names(record), (std::vector<std::string>{"cpu 0", "cpu 1"}));
+  record.workers.push_back({"cpu 0", "cpu", "b", "cpu"});
+  EXPECT_EQ(lane_names(record), (std::vector<std::string>{"a · cpu 0", "a · cpu 1", "b · cpu 0"}));
+  EXPECT_EQ(link_name({"a", "b"}), "a → b");
+  EXPECT_EQ(link_name({"backbone", ""}), "backbone");
+}
+
+TEST(Record, ATransferOfNoLinkIsAFault) {
+  Record record = full_record();
+  record.transfers.push_back({2, 9, 3, 1});
+  EXPECT_THAT(faults(record), testing::ElementsAre(HasSubstr("link is not in the record"),
+                                                   HasSubstr("transfer's times run backwards")));
 }
 
 TEST(TraceStore, QuestionsOnlyRead) {
