@@ -124,6 +124,7 @@ class OtherFleets {
       note(step_of(subject_, request), "--shares speed");
     }
     std::ranges::stable_sort(found, std::greater{}, &trace::Finding::gain);
+    if (found.size() > 1) found.resize(1);  // the others are of no use beside the best
     return found;
   }
 
