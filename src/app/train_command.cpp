@@ -97,8 +97,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "start from these weights; classes are matched by name, if both have names")
       ->type_name("FILE");
   app.add_flag("--new-classes", job.new_classes,
-               "the outputs of --init or of net.onnx become the data's classes, whatever they were "
-               "trained on");
+               "the outputs of --init or of net.onnx become the data's classes, whatever they\n"
+               "were trained on");
   app.add_option("--granularity", flags.granularity,
                  "auto: segments, chunks, teams and the number of workers are chosen by predicted\n"
                  "times, but for what is given; fixed: a rule of thumb")

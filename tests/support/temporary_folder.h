@@ -15,7 +15,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string pattern = ::testing::TempDir() + "/regatta-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
+    // The way to the folder may hold "//", which the program's messages do not repeat.
+    path_ = std::filesystem::path(::mkdtemp(pattern.data())).lexically_normal();
   }
   ~TemporaryFolder() {
     std::error_code ignored;
