@@ -46,3 +46,29 @@ export function showTip(event, title, lines) {
 export function hideTip() {
   if (tip) tip.style.display = "none";
 }
+
+// A canvas as wide as its parent, sharp on any screen; `draw` gets the context and its size.
+export function canvas(height, draw) {
+  const surface = element("canvas");
+  const holder = element("div", { class: "canvas" }, surface);
+  let wanted = false;
+  const paint = () => {
+    wanted = false;
+    const width = holder.clientWidth, ratio = devicePixelRatio || 1;
+    if (width === 0) return;
+    const pixels = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (surface.width !== pixels[0] || surface.height !== pixels[1]) [surface.width, surface.height] = pixels;
+    surface.style.height = `${height}px`;
+    const context = surface.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    draw(context, width, height);
+  };
+  const redraw = () => {
+    if (!wanted) requestAnimationFrame(paint);
+    wanted = true;
+  };
+  new ResizeObserver(redraw).observe(holder);
+  addEventListener("theme", redraw);
+  return { holder, surface, redraw };
+}
