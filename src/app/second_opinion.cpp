@@ -51,8 +51,7 @@ SecondOpinion of_run_here(const Json& run, double wall_s) {
   const CostsFor costs = [&](const Blueprint& blueprint) {
     return std::make_unique<ProfileCosts>(blueprint, profile, job.recipe.data);
   };
-  const int cpus = available_cpus();
-  Choice own{{predict(job.graph, job.recipe, job.plan, costs, cpus)}, 1};
+  Choice own{{predict(job.graph, job.recipe, job.plan, costs)}, 1};
   if (own.best().known < known_enough) return {};
   recall(own, job.graph, job.recipe, *profile);
   SecondOpinion opinion{own.best().expected_seconds()};
@@ -62,11 +61,11 @@ SecondOpinion of_run_here(const Json& run, double wall_s) {
     return opinion;
   PlanOptions options;
   options.workers = default_workers();
-  options.cpus = cpus;
+  options.cpus = available_cpus();
   options.layout = default_cpu_layout();
   options.reduction = job.plan.reduction;
   options.scheduler = job.plan.scheduler;
-  Choice others = choose(job.graph, job.recipe, options, costs, cpus);
+  Choice others = choose(job.graph, job.recipe, options, costs);
   recall(others, job.graph, job.recipe, *profile);
   settle(others);
   const double mine = own.best().expected_seconds(), best = others.best().expected_seconds();

@@ -46,7 +46,7 @@ class RecordMaker {
     for (std::size_t s = 0; s < outcome_.step_ends.size(); ++s)
       record_.marks.push_back(
           {"step", static_cast<std::int64_t>(s) + 1, nanoseconds(outcome_.step_ends[s])});
-    record_.counters = joules_of(harbour_, outcome_);
+    record_.counters = joules_of(map_, outcome_);
     add_transfers();
     record_.metadata["simulated"] = fleet_.platform.name;
     return std::move(record_);

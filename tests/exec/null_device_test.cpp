@@ -100,7 +100,7 @@ void expect_long_lists_in_order(const Graph& graph, std::int64_t chunks) {
                    (workers_submit ? " workers, who submit" : " workers"));
       Plan plan =
           plan_for(graph, chunks, {.workers = workers, .chunks = {{chunks}}, .segments = "op"});
-      plan.workers_submit = workers_submit;
+      plan.cpus = workers_submit ? 1 : 0;
       const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
       ASSERT_GT(list.tasks.size(), 2000u);
       ASSERT_EQ(list.submits_itself(), workers_submit);
