@@ -229,6 +229,12 @@ class Bench {
   Clock::time_point begin_ = Clock::now();
 };
 
+// Whether a result goes to something that cannot be written again, such as standard output.
+bool is_stream(const std::optional<std::string>& file) {
+  return file && (is_standard_output(*file) ||
+                  (std::filesystem::exists(*file) && !std::filesystem::is_regular_file(*file)));
+}
+
 }  // namespace
 
 void declare_granularity(CLI::App& app, GranularityFlags& flags) {
@@ -282,7 +288,8 @@ int run_granularity(const GranularityFlags& flags) {
     if (flags.csv_file) write_file(*flags.csv_file, granularity_csv(cells));
   };
   const auto save_so_far = [&](const std::vector<GranularityCell>& cells) {
-    if (flags.json_file.value_or("") != "-") save(cells);
+    // A stream is written once, at the end.
+    if (!is_stream(flags.json_file) && !is_stream(flags.csv_file)) save(cells);
   };
   const std::vector<GranularityCell> cells = Bench(flags).run(save_so_far);
   std::cout << granularity_table(cells);

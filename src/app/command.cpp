@@ -119,9 +119,11 @@ const Command& command_named(std::string_view name) {
 }
 
 void visit_flags(const Command& command, const std::function<void(const CLI::App&)>& visit) {
-  flags_visitor = &visit;
+  struct Visiting {
+    explicit Visiting(const std::function<void(const CLI::App&)>& by) { flags_visitor = &by; }
+    ~Visiting() { flags_visitor = nullptr; }
+  } const visiting(visit);
   command.run({});  // parse, which every command calls first, visits and tells it to return
-  flags_visitor = nullptr;
 }
 
 bool parse(CLI::App& app, std::span<const char* const> arguments) {

@@ -437,7 +437,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--json",           "--test",      "--checkpoint-every",
                                       "--keep",           "--strict",    "--trace",
                                       "--trace-steps",    "--out",       "--init",
-                                      "--save-gradients", "--no-refine", "--new-classes"};
+                                      "--save-gradients", "--no-refine", "--new-classes",
+                                      "--data",           "--quiet"};
   if (flags.job.model.empty())
     for (const CLI::Option* option : app.get_options())
       if (option->count() > 0 && !allowed.contains(option->get_name()))
@@ -470,7 +471,7 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps",  "--json",
                                       "--workers",          "--scheduler", "--data",   "--test",
                                       "--checkpoint-every", "--keep",      "--strict", "--trace",
-                                      "--trace-steps",      "--no-refine"};
+                                      "--trace-steps",      "--no-refine", "--quiet"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
@@ -541,7 +542,8 @@ TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& 
 // for one, now or when the run began.
 bool tests(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal) {
   if (!job.test) return false;
-  const bool asked = flags.job.test || job.test->info().spec != job.recipe.data;
+  const bool asked =
+      flags.job.test || absolute_spec(job.test->info().spec) != absolute_spec(job.recipe.data);
   return asked || goal.last_step >= steps_per_epoch(job.recipe, *job.data);
 }
 

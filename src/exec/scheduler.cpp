@@ -137,7 +137,7 @@ class ReadyList {
 
   // One worker for one task that is free: the one that has its data, else any that waits.
   void wake(starpu_task* task, int home) {
-    if (home >= 0 && waits(home)) return call(home);
+    if (home >= 0 && waits(home) && may_run(home, task)) return call(home);
     const int workers = static_cast<int>(starpu_worker_get_count());
     for (int worker = 0; worker < workers; ++worker)
       if (waits(worker) && may_run(worker, task)) return call(worker);

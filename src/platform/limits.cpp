@@ -118,7 +118,8 @@ std::vector<MemoryLimit> memory_limits(const SystemRoots& roots) {
   std::vector<MemoryLimit> limits;
   const fs::path machine = roots.proc / "meminfo";
   const std::int64_t total = field_of(machine, "MemTotal");
-  if (total > 0) limits.push_back({"the machine", total, field_of(machine, "MemAvailable")});
+  if (const std::int64_t left = field_of(machine, "MemAvailable"); total > 0 && left > 0)
+    limits.push_back({"the machine", total, left});
   for (const fs::path& group : control_groups(roots, "memory"))
     // Version 1 writes no limit as one that is larger than the machine.
     if (const auto found = memory_of(group); found && (total == 0 || found->bytes < total))

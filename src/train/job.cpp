@@ -345,13 +345,21 @@ TrainJob make_job(const JobOptions& options) {
   const bool has_choice =
       std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
   if (options.costs && has_choice) {
-    // Measuring and trying plans takes as much memory as training.
-    require_memory(job, make_plan(job.graph, recipe, plan));
+    const bool shares_open = plan.devices.size() > 1 && !plan.shares;
+    // Measuring takes about as much memory as the plan that needs least of those to be compared:
+    // several chunks for each worker.
+    if (PlanOptions frugal = plan; !shares_open) {
+      if (!frugal.chunks && frugal.devices.size() == 1)
+        frugal.chunks = {{std::min<std::int64_t>(recipe.batch, std::int64_t{4} * plan.workers)}};
+      const Plan least = make_plan(job.graph, recipe, frugal);
+      require_valid(least, job.graph, recipe.batch);
+      require_memory(job, least);
+    }
     const CostsFor costs = options.costs(job, plan);
-    if (plan.devices.size() > 1 && !plan.shares)
-      plan.shares = choose_shares(job.graph, recipe, plan, costs);
+    if (shares_open) plan.shares = choose_shares(job.graph, recipe, plan, costs);
     job.choice = choose(job.graph, recipe, plan, costs);
     leave_out_too_large(job);
+    require_memory(job, job.choice->best().plan);
     job.plan = job.choice->best().plan;
     if (options.rehearsal) options.rehearsal(job);
     job.plan = job.choice->best().plan;

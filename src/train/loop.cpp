@@ -295,7 +295,8 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   const Visits visits{
       data, std::make_shared<const std::vector<std::int64_t>>(epoch_order(all, 0, 0, false))};
   Evaluation total;
-  total.labels.resize(static_cast<std::size_t>(all));
+  // Owned by the loads: where a batch fails, others are still on their way when this returns.
+  const auto labels = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(all));
   double loss = 0, correct = 0;
   std::deque<Ticket> flying;
   const auto classes = static_cast<std::ptrdiff_t>(executor.graph().classes());
@@ -314,16 +315,17 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
     if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
     StepInput input =
         test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype());
-    input.load = [load = std::move(input.load), labels = total.labels.begin() + first](
+    input.load = [load = std::move(input.load), labels, first](
                      std::int64_t begin, std::int64_t count, std::byte* samples, Target* targets) {
       load(begin, count, samples, targets);
-      std::transform(targets, targets + count, labels + begin,
+      std::transform(targets, targets + count, labels->begin() + first + begin,
                      [](const Target& target) { return target.expected(); });
     };
     flying.push_back(executor.submit(Job::evaluate, input));
     total.stopped = stop && stop();
   }
   while (!flying.empty()) collect();
+  total.labels = std::move(*labels);
   total.loss = loss / static_cast<double>(data->info().count);
   total.accuracy = correct / static_cast<double>(data->info().count);
   return total;

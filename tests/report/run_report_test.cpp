@@ -11,6 +11,7 @@
 #include "report/scaling.h"
 #include "report/trace_page.h"
 #include "support/error_text.h"
+#include "support/places.h"
 #include "support/temporary_folder.h"
 
 namespace regatta {
@@ -123,9 +124,7 @@ TEST(Report, OfSeveralNodesNamesLanesSitesAndLinks) {
   record.transfers = {{0, record.tasks[3].start, record.tasks[3].end, 5000}};
   const trace::Analysis analysis = trace::analyse(record, trace::whole_window(record));
   Json run = Json::object();
-  run["platform"] =
-      read_platform(std::filesystem::path(REGATTA_SOURCE_DIR) / "platforms/two-sites.json")
-          .to_json();
+  run["platform"] = read_platform(test_files() / "platforms/two-sites.json").to_json();
   const PageData page = run_page("r", run, {}, &record, &analysis);
   const Json& trace = page.json().at("trace");
   EXPECT_EQ(trace.at("workers").at(2).at("name"), "south-0 · cpu 0");

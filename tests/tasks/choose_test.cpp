@@ -189,7 +189,7 @@ TEST(Choose, ADeepNetworkIsChosenForByPlayingFewTasks) {
     return std::make_unique<Counted>(blueprint, asked);
   };
   const Graph graph = fuse(build_model("resnet50"));
-  const Choice choice = choose(graph, recipe_of(graph, 64), {.workers = 16}, costs, 64);
+  const Choice choice = choose(graph, recipe_of(graph, 64), {.workers = 16, .cpus = 64}, costs);
   EXPECT_GT(choice.tried, 30u);
   // About one and a half times as many as it takes: 130 plans, 212,000 questions.
   EXPECT_LE(plans, 200u);
