@@ -141,8 +141,7 @@ TEST(Report, OfARunWithoutATraceHasItsCurves) {
   const RunCurves curves = read_curves(folder.path() / "run");
   EXPECT_EQ(curves.steps.points().size(), 400u);
   EXPECT_EQ(curves.epochs.size(), 4u);
-  EXPECT_EQ(curves.learning_rates.size(), 400u);
-  EXPECT_FLOAT_EQ(curves.learning_rates.back(), 0.02f);
+  EXPECT_DOUBLE_EQ(curves.steps.points().back().learning_rate, 0.02);
   const PageData page =
       run_page("run", read_json(folder.path() / "run/run.json"), curves, nullptr, nullptr);
   EXPECT_NEAR(page.json().at("warm_up").at("steps").get<double>(), 30, 1);
