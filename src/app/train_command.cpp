@@ -344,14 +344,17 @@ std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
   return last_step_of(flags.epochs, flags.steps, steps_per_epoch(job.recipe, *job.data));
 }
 
-void tell_cpus(int threads, const std::string& asked) {
-  std::cerr << cpu_line(threads, cpu_limits(), asked, removed_openmp_variables()) << "\n";
+// On standard error, when all that can be wrong has been checked: how many CPUs the plan uses of
+// how many, and why not all.
+void tell_cpus(const TrainFlags& flags, const TrainJob& job) {
+  const std::string asked = worker_source(flags.job.workers);
+  std::cerr << cpu_line(threads_of(job.plan), cpu_limits(), asked.empty() ? "the plan" : asked,
+                        removed_openmp_variables())
+            << "\n";
 }
 
-// `init` holds the weights of --init, or nothing. `tells`: on standard error, how many CPUs may be
-// used and how many of them the plan uses.
-TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goal,
-                 bool tells = true) {
+// `init` holds the weights of --init, or nothing.
+TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goal) {
   JobOptions options = flags.job;
   options.class_names = class_names_of(init);
   options.shuffle = flags.shuffle == "on";
@@ -362,10 +365,6 @@ TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goa
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
   const int workers = options.workers.value_or(default_workers());
-  bool told = !tells;
-  const auto tell = [&] {
-    if (!std::exchange(told, true)) tell_cpus(workers, worker_source(flags.job.workers));
-  };
   const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
   if (shared_out && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
@@ -382,21 +381,13 @@ TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goa
   options.plan.perf_model = perf_model_named(flags.perf_model);
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {
     const auto steps = [&flags](const TrainJob& job) { return last_step_asked(flags, job); };
-    // What is wrong with the flags has been found by then, and measuring may take a while.
-    options.costs = [&, source = flags.explain ? cost_source() : cost_source(steps)](
-                        TrainJob& made, const PlanOptions& plan) {
-      tell();
-      return source(made, plan);
-    };
+    options.costs = flags.explain ? cost_source() : cost_source(steps);
     options.rehearsal = flags.explain ? rehearsal() : rehearsal(steps);
   }
   if (options.model.empty()) throw InputError("train needs --model; regatta models lists them");
   if (options.data.empty())
     throw InputError("train needs --data, such as mnist, digits-synth or npy:X.npy,Y.npy");
   TrainJob job = make_job(options);
-  tell();
-  if (const int used = threads_of(job.plan); tells && used < std::min(workers, available_cpus()))
-    std::cerr << "the plan that was chosen uses " << used << " of them\n";
   if (shared_out)
     share_out(job, *flags.shares, workers, flags.placement.slow,
               share_trials(job, flags.granularity, last_step_asked(flags, job)));
@@ -420,7 +411,7 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
       asked.placement = {};
       asked.granularity = "fixed";
       const std::string differences =
-          recipe_differences(new_job(asked, init, goal, /*tells=*/false).recipe, file.recipe);
+          recipe_differences(new_job(asked, init, goal).recipe, file.recipe);
       if (!differences.empty())
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
@@ -561,12 +552,10 @@ int run_train(std::span<const char* const> arguments) {
     throw InputError("--plan and --replay exclude each other; give one");
   const TensorFile init =
       flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
-  const bool planned = flags.resume || flags.placement.from_file();
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
                        : flags.placement.from_file() ? planned_job(app, flags, init, goal)
                                                      : new_job(flags, init, goal);
   require_runnable(job);
-  if (planned) tell_cpus(threads_of(job.plan), "the plan");
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");
@@ -606,6 +595,7 @@ int run_train(std::span<const char* const> arguments) {
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 
+  tell_cpus(flags, job);
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;
   // A trace has times of its own, and says which steps and how deep. What takes long because it was

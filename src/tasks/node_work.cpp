@@ -12,34 +12,32 @@
 
 namespace regatta {
 
-NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-                   std::vector<FixedPlace> places, bool several)
-    : blueprint_(blueprint),
-      list_(list),
-      runtime_(costs.runtime()),
-      places_(std::move(places), workers_of(blueprint.plan).size()) {
+NodeCosts::NodeCosts(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs)
+    : blueprint_(blueprint), list_(list), runtime_(costs.runtime()) {
   make_pools();
+  for (const Task& task : list.tasks) pool_of_.push_back(pool_for(task));
+  make_lines(costs);
+}
+
+NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+                   std::vector<FixedPlace> places, bool several_ranks)
+    : NodeCosts(blueprint, list, costs),
+      places_(std::move(places), workers_of(blueprint.plan).size()) {
   constexpr std::size_t nobody = ~std::size_t{0};
   awaiting_.assign(blueprint.buckets.size(), nobody);
-  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    const Task& task = list.tasks[t];
-    pool_of_.push_back(pool_for(task));
-    exchanged_.emplace_back();
-    if (!several) continue;
-    // With clipping a bucket is measured before it is updated: the first to come waits.
-    for (const BucketId bucket : awaited_buckets(task)) {
-      if (awaiting_[bucket.value] != nobody) continue;
-      awaiting_[bucket.value] = t;
-      exchanged_.back().push_back(bucket);
-    }
-  }
-  make_lines(costs);
-  levels_.resize(pools_.size());
+  exchanged_.resize(list.tasks.size());
+  if (several_ranks)
+    for (std::size_t t = 0; t < list.tasks.size(); ++t)
+      // With clipping a bucket is measured before it is updated: the first to come waits.
+      for (const BucketId bucket : awaited_buckets(list.tasks[t])) {
+        if (awaiting_[bucket.value] != nobody) continue;
+        awaiting_[bucket.value] = t;
+        exchanged_[t].push_back(bucket);
+      }
+  levels_.resize(pools().size());
   for (std::uint32_t g = 0; g < groups_of(blueprint.plan).size(); ++g)
     levels_[g] = costs.spread(GroupId{g});
-  ranks_ = staged() ? fill_drain_ranks(list)
-                    : ranks(list, costs, std::ranges::max(pools_, {}, &Pool::workers).workers);
-  submission_ = regatta::submitted_after(list, runtime_);
+  submission_ = regatta::submitted_after(list, runtime());
   if (staged()) submit_side_by_side();
   submission_seconds_ = std::ranges::max(submission_);
   connect();
@@ -47,16 +45,16 @@ NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskC
 
 // Each stage of a pipeline its own tasks.
 void NodeWork::submit_side_by_side() {
-  std::vector<double> submitted(pools_.size(), 0);
+  std::vector<double> submitted(pools().size(), 0);
   double before = 0;
   for (std::size_t t = 0; t < submission_.size(); ++t) {
-    double& mine = submitted[static_cast<std::size_t>(pool_of_[t])];
+    double& mine = submitted[static_cast<std::size_t>(pool_of(t))];
     mine += submission_[t] - std::exchange(before, submission_[t]);
     submission_[t] = mine;
   }
 }
 
-void NodeWork::make_pools() {
+void NodeCosts::make_pools() {
   const auto groups = groups_of(blueprint_.plan);
   host_ = -1;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -73,7 +71,7 @@ void NodeWork::make_pools() {
   pools_.push_back({"host", DeviceKind::cpu, std::max(blueprint_.plan.loaders, 1), 0});
 }
 
-int NodeWork::pool_for(const Task& task) const {
+int NodeCosts::pool_for(const Task& task) const {
   const auto group = static_cast<int>(task.group.value);
   // A stage's cores load and deliver for themselves.
   const bool own = staged() && pools_[task.group.value].kind == DeviceKind::cpu;
@@ -81,7 +79,7 @@ int NodeWork::pool_for(const Task& task) const {
 }
 
 // Chunks of one size have one cost, so most tasks are looked up once for many.
-void NodeWork::make_lines(const TaskCosts& costs) {
+void NodeCosts::make_lines(const TaskCosts& costs) {
   std::map<std::vector<std::int64_t>, Line> known;
   for (std::size_t t = 0; t < list_.tasks.size(); ++t) {
     const Task& task = list_.tasks[t];
@@ -115,22 +113,30 @@ void NodeWork::make_lines(const TaskCosts& costs) {
   for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].each *= company[t];
 }
 
-double NodeWork::seconds(std::size_t task, int busy, double shift) const {
+double NodeCosts::seconds(std::size_t task, int busy, double shift) const {
   const Line& line = lines_[task];
   const double factor = 1 + shift * (shift < 0 ? line.below : line.above);
   return std::max(0.0, (line.alone + line.each * (busy - 1)) * factor);
 }
 
 Spread NodeWork::spread(std::size_t pool, std::uint64_t seed) const {
-  return {blueprint_, list_, levels_[pool], pools_[pool].workers, seed};
+  return {blueprint(), list(), levels_[pool], pools()[pool].workers, seed};
 }
 
 std::optional<ChunkId> NodeWork::home_chunk(std::size_t task) const {
-  for (const Action& action : list_.tasks[task].actions)
+  for (const Action& action : list().tasks[task].actions)
     if (action.phase == Phase::load || action.phase == Phase::forward ||
         action.phase == Phase::backward)
       return action.chunk;
   return std::nullopt;
+}
+
+// By task, while all workers of its pool are busy.
+std::vector<double> NodeWork::busiest_seconds() const {
+  std::vector<double> all;
+  for (std::size_t t = 0; t < tasks(); ++t)
+    all.push_back(seconds(t, pools()[static_cast<std::size_t>(pool_of(t))].workers, 0));
+  return all;
 }
 
 // After the first few steps what waits for what repeats with the period of the rings.
@@ -139,7 +145,8 @@ void NodeWork::connect() {
   const std::size_t period = static_cast<std::size_t>(steps_in_flight());
   Dependencies dependencies;
   for (std::size_t step = 0; step < 2 * period + 1; ++step) {
-    const auto edges = dependencies.follow(list_, step, static_cast<std::int64_t>(step * count));
+    const auto edges = dependencies.follow(list(), step, static_cast<std::int64_t>(step * count));
+    if (step == 0) ranks_ = staged() ? fill_drain_ranks(list()) : ranks(busiest_seconds(), edges);
     Pattern pattern;
     pattern.waits.assign(count, 0);
     for (const auto& [task, on] : edges) {
@@ -174,9 +181,9 @@ const std::vector<std::uint32_t>& NodeWork::waits(std::int64_t step) const {
 }
 
 int NodeWork::home_memory(std::uint32_t buffer) const {
-  const Buffer& what = list_.buffers[buffer];
+  const Buffer& what = list().buffers[buffer];
   if (staged()) return -1;  // wherever its stage is
-  const auto memory_of = [&](GroupId group) { return pools_[group.value].memory; };
+  const auto memory_of = [&](GroupId group) { return pools()[group.value].memory; };
   switch (what.kind) {
     case BufferKind::packed:
       return memory_of(GroupId{what.second});
@@ -185,7 +192,7 @@ int NodeWork::home_memory(std::uint32_t buffer) const {
     case BufferKind::parameters:
     case BufferKind::moment:
     case BufferKind::average:
-      return memory_of(blueprint_.owner);
+      return memory_of(blueprint().owner);
     default:
       return -1;
   }

@@ -22,38 +22,68 @@ struct Pool {
   int team = 1;    // cores of a worker
 };
 
-class NodeWork {
+// What the tasks of a step cost, and which workers may run them.
+class NodeCosts {
  public:
-  // The list was lowered from the blueprint and maybe split. `places`: what the plan fixes of its
-  // tasks. `several`: gradients are exchanged with other ranks.
-  NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-           std::vector<FixedPlace> places, bool several);
+  // The list was lowered from the blueprint and maybe split. Both must stay.
+  NodeCosts(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs);
 
   const Blueprint& blueprint() const { return blueprint_; }
   const TaskList& list() const { return list_; }
   const RuntimeCosts& runtime() const { return runtime_; }
   std::size_t tasks() const { return list_.tasks.size(); }
-  FixedPlace place(std::size_t task, std::int64_t step) const { return places_.at(task, step); }
   const std::vector<Pool>& pools() const { return pools_; }
   int host_pool() const { return host_; }
   int pool_of(std::size_t task) const { return pool_of_[task]; }
-  double rank(std::size_t task) const { return ranks_[task]; }
   double buffers(std::size_t task) const {
     return static_cast<double>(list_.tasks[task].accesses.size());
   }
+  // A task's seconds while `busy` workers of its pool have a task, `shift` half-intervals away from
+  // the estimate.
+  double seconds(std::size_t task, int busy, double shift) const;
+  bool several_memories() const { return memories_ > 1; }
+  int memories() const { return memories_; }
+
+ protected:
+  bool staged() const { return !blueprint_.plan.stages.empty(); }
+
+ private:
+  struct Line {
+    double alone = 0, each = 0;   // seconds, and more for each further busy worker
+    double below = 0, above = 0;  // half-intervals, as parts of the seconds
+  };
+  void make_pools();
+  int pool_for(const Task& task) const;
+  void make_lines(const TaskCosts& costs);
+
+  const Blueprint& blueprint_;
+  const TaskList& list_;
+  RuntimeCosts runtime_;
+  std::vector<Pool> pools_;
+  int host_ = 0, memories_ = 1;
+  std::vector<int> pool_of_;
+  std::vector<Line> lines_;
+};
+
+class NodeWork : public NodeCosts {
+ public:
+  // `places`: what the plan fixes of the list's tasks. `several_ranks`: gradients are exchanged
+  // with other ranks.
+  NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
+           std::vector<FixedPlace> places, bool several_ranks);
+
+  FixedPlace place(std::size_t task, std::int64_t step) const { return places_.at(task, step); }
+  double rank(std::size_t task) const { return ranks_[task]; }
   double release_seconds(std::size_t ended, std::size_t next) const {
-    return regatta::release_seconds(list_.tasks[ended], list_.tasks[next], runtime_);
+    return regatta::release_seconds(list().tasks[ended], list().tasks[next], runtime());
   }
   // From the begin of submitting a step to the submission of a task, and of them all.
   double submitted_after(std::size_t task) const { return submission_[task]; }
   double submission_seconds() const { return submission_seconds_; }
-  int steps_in_flight() const { return blueprint_.plan.steps_in_flight; }
+  int steps_in_flight() const { return blueprint().plan.steps_in_flight; }
   // The chunk whose data a task wants at hand.
   std::optional<ChunkId> home_chunk(std::size_t task) const;
 
-  // A task's seconds while so many workers of its pool are busy, `shift` half-intervals away from
-  // the estimate.
-  double seconds(std::size_t task, int busy, double shift) const;
   // How far tasks of a pool spread, by what chance has in store for a rank.
   Spread spread(std::size_t pool, std::uint64_t seed) const;
 
@@ -66,35 +96,19 @@ class NodeWork {
   // The buckets whose exchange a task waits for, and the task that waits for a bucket's.
   const std::vector<BucketId>& exchanged(std::size_t task) const { return exchanged_[task]; }
   std::size_t awaits(BucketId bucket) const { return awaiting_[bucket.value]; }
-  bool several_memories() const { return memories_ > 1; }
-  int memories() const { return memories_; }
   int home_memory(std::uint32_t buffer) const;  // before anyone wrote it; -1: nowhere
 
  private:
-  struct Line {
-    double alone = 0, each = 0;   // seconds, and more for each further busy worker
-    double below = 0, above = 0;  // half-intervals, as parts of the seconds
-  };
   struct Pattern {
     std::vector<std::vector<std::vector<std::uint32_t>>> successors;  // by back, by task
     std::vector<std::uint32_t> waits;
   };
-  bool staged() const { return !blueprint_.plan.stages.empty(); }
-  void make_pools();
   void submit_side_by_side();
-  int pool_for(const Task& task) const;
-  void make_lines(const TaskCosts& costs);
+  std::vector<double> busiest_seconds() const;
   void connect();
   std::size_t pattern_of(std::int64_t step) const;
 
-  const Blueprint& blueprint_;
-  const TaskList& list_;
-  RuntimeCosts runtime_;
   StepPlaces places_;
-  std::vector<Pool> pools_;
-  int host_ = 0, memories_ = 1;
-  std::vector<int> pool_of_;
-  std::vector<Line> lines_;
   std::vector<std::vector<double>> levels_;  // by pool, as Spread takes them
   std::vector<double> ranks_, submission_;
   double submission_seconds_ = 0;

@@ -40,7 +40,8 @@ double part_after(double since, double begin, double end) {
 
 Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
             const PlayOptions& options) {
-  const NodeWork work(blueprint, list, costs, fixed_places(blueprint, list), /*several=*/false);
+  const NodeWork work(blueprint, list, costs, fixed_places(blueprint, list),
+                      /*several_ranks=*/false);
   const std::int64_t steps = steps_to_play(work, options.steps);
   const RankHosts hosts = one_host(work);
   EventClock clock;
@@ -80,7 +81,7 @@ Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& c
 }
 
 double least_seconds(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs) {
-  const NodeWork work(blueprint, list, costs, fixed_places(blueprint, list), /*several=*/false);
+  const NodeCosts work(blueprint, list, costs);
   std::vector<double> sum(work.pools().size(), 0);
   for (std::size_t t = 0; t < work.tasks(); ++t)
     sum[static_cast<std::size_t>(work.pool_of(t))] +=

@@ -38,7 +38,7 @@ struct Played {
 Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
             const PlayOptions& options = {});
 
-// Seconds that no placement can beat: all work on all workers, and the longest chain of a step.
+// Seconds that no placement can beat: the work of each group, spread evenly over its workers.
 double least_seconds(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs);
 
 }  // namespace regatta

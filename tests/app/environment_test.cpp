@@ -50,10 +50,11 @@ class Environment : public testing::Test {
  protected:
   // Trains a few steps in a process of its own; run.json of it.
   Json trained() {
-    ProgramProcess process({"train", "--model", "tiny", "--data", "synth:1x12x12/3@40", "--batch",
-                            "8", "--granularity", "fixed", "--test", "none", "--steps", "3",
-                            "--out", (folder.path() / "run").string()},
-                           said);
+    ProgramProcess process(
+        {"train", "--model", "tiny", "--data", "synth:1x12x12/3@40", "--batch", "8",
+         "--granularity", "fixed", "--chunks", std::to_string(available_cpus()), "--test", "none",
+         "--steps", "3", "--out", (folder.path() / "run").string()},
+        said);
     EXPECT_EQ(process.wait(), 0) << read_file(said);
     return read_json(folder.path() / "run" / "run.json");
   }

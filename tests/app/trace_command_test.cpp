@@ -262,7 +262,7 @@ TEST(TraceFlags, ARunOfEachReductionIsAccountedFor) {
     // Both workers compute, however busy the machine is: of one alone there is nothing to reduce.
     const ProgramRun run =
         run_regatta(train_tiny(out, {"--trace", "--trace-steps", "1:18", "--reduction", reduction,
-                                     "--scheduler", "eager", "--placement", "hybrid"}));
+                                     "--placement", "hybrid"}));
     ASSERT_EQ(run.code, 0) << run.err;
     const trace::Record record = trace::read_store(trace::store_of(out));
     const trace::Analysis found = trace::analyse(record, trace::whole_window(record));

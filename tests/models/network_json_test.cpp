@@ -77,9 +77,11 @@ TEST(NetworkJson, NamesTheLayerAndItsFault) {
             "layer 'a': operator 'konv' is unknown (did you mean 'conv'?)");
   EXPECT_EQ(complaint(R"({"op": "relu"}, {"channels": 4})"),
             "layer 2: it needs an 'op', such as conv or relu");
-  EXPECT_EQ(complaint(R"({"name": "a", "op": "max_pool", "kernal": 3})"),
-            "max_pool 'a': it has no attribute 'kernal' (did you mean 'kernel'?): it takes name, "
-            "op, inputs, kernel, stride, padding, dilation, ceil");
+  EXPECT_EQ(
+      complaint(R"({"name": "a", "op": "max_pool", "kernal": 3})"),
+      "max_pool 'a': it has no attribute 'kernal' (did you mean 'kernel'?): it takes name, "
+      "op, inputs, kernel, stride, padding, dilation, ceil; max_pool 'a': it needs 'kernel', a "
+      "whole number from 1 to 32768, or two for height and width");
   EXPECT_EQ(complaint(R"({"name": "a", "op": "conv", "kernel": 3})"),
             "conv 'a': it needs 'channels', a whole number from 1 to 16777216");
   EXPECT_EQ(complaint(R"({"op": "conv", "channels": 4, "kernel": "3"})"),

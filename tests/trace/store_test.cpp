@@ -205,7 +205,7 @@ TEST(TraceStore, WhatIsNotFinishedLeavesNothing) {
   }
   EXPECT_TRUE(fs::is_empty(folder.path()));
   EXPECT_THAT(error_text([&] { StoreWriter writer(folder.path() / "no" / store_name); }),
-              HasSubstr("cannot open"));
+              HasSubstr("cannot create"));
 }
 
 }  // namespace
