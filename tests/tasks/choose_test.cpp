@@ -320,7 +320,7 @@ TEST(Choose, WhatIsPlayedIsWhatIsRun) {
 TEST(Choose, TheExplanationHasTheChoiceFirst) {
   const Graph graph = fuse(build_model("tiny"));
   // Fewer tasks are worth a little time: the choice is not the fastest by prediction.
-  const Choice choice = chosen(graph, 64, {.workers = 2}, {.task_seconds = 1e-6});
+  const Choice choice = chosen(graph, 64, {.workers = 2}, {.task_seconds = 5e-6});
   ASSERT_GT(choice.best().step_seconds, choice.candidates[1].step_seconds);
   const std::string text = explain(choice, 4);
   std::istringstream lines(text);
