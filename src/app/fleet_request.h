@@ -30,8 +30,8 @@ struct Subject {
   std::optional<Json> network = {};
 };
 
-// With a plan it is followed, and of the request nothing counts. `folder`: where the platform's
-// profiles are. Throws InputError.
+// If `subject` has a plan, it is followed and `request` is ignored. `folder` holds the platform's
+// profiles. Throws InputError.
 sim::PreparedFleet fleet_for(const Subject& subject, const Platform& platform,
                              const std::filesystem::path& folder, const FleetRequest& request);
 

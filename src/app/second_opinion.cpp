@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Predictions are wrong by as much.
+// Smallest predicted gain, as a share of the step's time, that doctor reports.
 constexpr double worth_advising = 0.05;
-// Of a prediction, so much must rest on measurements.
+// Share of a predicted time that must rest on measurements, or nothing is said of it.
 constexpr double known_enough = 0.8;
 
 trace::Finding finding(const std::string& what, const std::string& fix, const std::string& flag,

@@ -1,5 +1,5 @@
-// What a doctor knows who has more than the trace: what the profile of this machine says of the
-// run's plan, and how other plans would do, played or simulated.
+// Advice of regatta doctor that needs more than the trace: the step time that this machine's
+// profile predicts for the run's plan, and faster plans found by playing or simulating others.
 #pragma once
 
 #include <filesystem>

@@ -30,7 +30,7 @@ constexpr std::size_t most_findings = 3;
 
 // How a measured time stands to a predicted one.
 std::string beside(double ratio) {
-  // Runs of the same plan on a quiet machine differ by less.
+  // Measured and predicted steps may differ by this factor before one is called slow or fast.
   constexpr double much = 1.25;
   if (ratio > much) return formatted("%.1f times as long as it should", ratio);
   if (ratio < 1 / much) return "faster than predicted";

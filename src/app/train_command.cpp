@@ -492,7 +492,7 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
         if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
       }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
-  // An order is for the task list that the CPUs of its own machine give.
+  // A fixed order belongs to the task list made for the plan's own number of CPUs: that stays.
   if (job.plan.order.empty()) job.plan.cpus = available_cpus();
   goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
   return std::move(job);

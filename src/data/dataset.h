@@ -71,8 +71,8 @@ class Dataset {
   virtual std::string sample_name(std::int64_t index) const;  // for messages: a file, a record
   virtual std::int64_t bytes() const { return 0; }  // as stored; 0 for data that is made up
 
-  // What tells these samples from others wherever they lie: counts, and checksums of names, sizes
-  // or contents, whichever take no time to have, by what they are about. Made-up data is its spec.
+  // Identifies the samples independently of their path: their count, and those checksums of names,
+  // sizes or contents that are cheap to get, each under its own key. Made-up data: its spec.
   virtual Json identity() const { return {{"spec", info_.spec}}; }
 
  protected:
@@ -93,7 +93,7 @@ struct DatasetOptions {
   Augmentation augmentation = {};
   // A sample that cannot be read ends the run. Otherwise the next one that can takes its place.
   bool strict = false;
-  // Of images: one that cannot be read becomes black instead, and all such are told of.
+  // Image files: one that cannot be read becomes a black image, and skipped() lists it.
   bool blank_unreadable = false;
 };
 

@@ -10,8 +10,8 @@
 
 namespace regatta {
 
-// The data with labels that count `classes` instead of its own class names. Without names on either
-// side labels stay as they are. Throws InputError that lists the data's names that `classes` lacks.
+// The data with its labels replaced by indices into `classes`, matched by name; unchanged if one of
+// them has no names. Throws InputError that lists the data's names that `classes` lacks.
 std::shared_ptr<const Dataset> labelled_as(std::shared_ptr<const Dataset> data,
                                            const std::vector<std::string>& classes);
 

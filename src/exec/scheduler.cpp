@@ -16,7 +16,7 @@
 namespace regatta {
 namespace {
 
-// One list for all workers: whoever is free takes what the policy says of what it may take.
+// The ready tasks, one pool for CPU workers and one for GPUs. An idle worker asks the policy.
 class ReadyList {
  public:
   explicit ReadyList(bool crowded) : crowded_(crowded) {}
@@ -129,13 +129,13 @@ class ReadyList {
     waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
   }
 
-  // A worker may have been called for a task that is free, and then have taken one of its own.
+  // A worker may have been called for an unbound task, and then have taken one of its own.
   void wake_for_rest(const Pool& pool) {
     for (std::size_t i = 0; i < pool.ready.size(); ++i)
       if (pool.ready[i].fixed.worker < 0) return wake(pool.tasks[i], pool.ready[i].home);
   }
 
-  // One worker for one task that is free: the one that has its data, else any that waits.
+  // Calls one worker for one unbound task: the one that has its data, else any that waits.
   void wake(starpu_task* task, int home) {
     if (home >= 0 && waits(home) && may_run(home, task)) return call(home);
     const int workers = static_cast<int>(starpu_worker_get_count());
@@ -192,7 +192,7 @@ starpu_sched_policy* scheduling_policy(bool crowded) {
       return list_of(context).pop(static_cast<int>(starpu_worker_get_id_check()));
     };
     made.policy_name = own_scheduler;
-    made.policy_description = "the policy of tasks/policy.h over one list";
+    made.policy_description = "the policy of tasks/policy.h over the ready tasks";
     made.worker_type = STARPU_WORKER_LIST;
     return made;
   }();

@@ -27,8 +27,8 @@ struct TaskRun {
   TaskTimes* times = nullptr;  // of a run that is recorded
   double predicted_us = 0;     // by our own costs
   starpu_task* starpu = nullptr;
-  // For our scheduler: how urgent it is and what the plan fixes of it, its worker by StarPU's
-  // number; and who ran the task before it on the same chunk, if it is one of a chunk.
+  // For our scheduler: the task's priority and fixed worker (StarPU's number); and the worker that
+  // ran the previous task of the same chunk, null for a task without a chunk.
   ReadyTask ready{};
   std::atomic<int>* place = nullptr;
   // Where it waits, and the data of its accesses; null: StarPU sees to both.

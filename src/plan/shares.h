@@ -12,7 +12,7 @@
 
 namespace regatta {
 
-// One that takes a share.
+// A worker, device group or node that gets a share of the batch.
 struct Participant {
   // When it finishes a share of so many samples, from 1 to the batch. Must not fall as samples
   // grow.
@@ -29,9 +29,9 @@ struct TimedShare {
   std::int64_t samples = 0;
   Seconds took{0};
 };
-// A linear participant that takes as long as both timings say. If they do not tell what is fixed,
-// it takes time in proportion to `latest`: if the smaller share took longer, or has more than half
-// the samples of the other, so that an error of either timing would be multiplied.
+// A linear participant through both timings. If the smaller share took longer, or the shares differ
+// by less than a factor of two (errors would be amplified), the fixed cost is unknown: then time is
+// proportional to samples, as in `latest`.
 Participant linear_through(const TimedShare& earlier, const TimedShare& latest);
 
 // Samples of each participant: they add up to the batch, keep within each one's least and most, and

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs of the same plan on a quiet machine differ by as much.
+// Step times of one plan vary by this share on a quiet machine; less is not reported.
 constexpr double worth_telling = 0.05;
 
 }  // namespace

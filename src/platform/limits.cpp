@@ -121,7 +121,7 @@ std::vector<MemoryLimit> memory_limits(const SystemRoots& roots) {
   if (const std::int64_t left = field_of(machine, "MemAvailable"); total > 0 && left > 0)
     limits.push_back({"the machine", total, left});
   for (const fs::path& group : control_groups(roots, "memory"))
-    // Version 1 writes no limit as one that is larger than the machine.
+    // Control groups of version 1 express "unlimited" as a number above the machine's memory.
     if (const auto found = memory_of(group); found && (total == 0 || found->bytes < total))
       limits.push_back(*found);
   const auto add_soft = [&](const char* flag, const char* name, const char* used) {

@@ -16,7 +16,7 @@ struct SystemRoots {
 struct CpuLimits {
   int machine = 1;   // CPUs of the machine
   int affinity = 1;  // of them, those this process may run on
-  int quota = 0;     // whole CPUs that its control groups grant it; 0: no limit
+  int quota = 0;     // CPUs that its control groups grant it, rounded up; 0: no limit
 
   int usable() const;
 };

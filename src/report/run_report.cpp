@@ -60,7 +60,7 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   page.add("step.rate", std::vector<float>(rates.begin(), rates.end()));
   page.json()["epochs"] = curves.epochs;
   if (points.empty()) return;
-  std::vector<double> durations;  // of a typical step of each point
+  std::vector<double> durations;  // seconds: mean step of each point
   for (const double rate : rates) durations.push_back(batch_of(run) / std::max(rate, 1e-9));
   const WarmUp warm_up = find_warm_up(durations);
   // A point of a long run tells of several steps.

@@ -165,8 +165,8 @@ std::optional<AmdahlFit> fit_amdahl(const std::vector<AmdahlRuns>& rows) {
   const std::vector<double>& base = rows.front().rates;
   std::vector<Vote> votes = votes_of(rows, median_of(base));
   if (votes.empty()) return std::nullopt;
-  // All runs lean on the first row's: where that would be at the ends of its own interval counts
-  // too.
+  // Speed-ups depend on the first row's median, so the interval also covers the fractions found
+  // when that median lies at either end of its own interval.
   const double serial = weighted_median(std::move(votes));
   const Interval bases = median_interval(base);
   const double low = interval_of(votes_of(rows, bases.low)).low;

@@ -51,7 +51,7 @@ struct AmdahlFit {
   Interval interval;  // of the runs' own fractions: noise and misfit together
 };
 
-// Runs on so many times the workers of the first of these, images a second.
+// Throughputs (images/s) of the runs on `workers` times the first row's number of workers.
 struct AmdahlRuns {
   double workers = 1;
   std::vector<double> rates;

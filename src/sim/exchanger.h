@@ -45,7 +45,7 @@ class ExchangeRoutes {
     return expected_[static_cast<std::size_t>(end)];
   }
   const std::vector<Stage>& stages() const { return stages_; }
-  // A wire whose traffic is that of a world's route, although the route does not lead over it.
+  // A wire that is not simulated: its traffic equals that of `route`, which stands for it.
   struct Alike {
     int wire = 0, route = 0;
   };

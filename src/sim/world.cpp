@@ -87,7 +87,7 @@ class World::Impl {
   void stop(WorkId work) {
     const s4u::ExecPtr exec = forget(work);
     under_way_.erase(exec.get());
-    // SimGrid still looks at it when it comes to what ended at this time.
+    // SimGrid may still touch a cancelled activity until this instant is over.
     while (!stopped_.empty() && stopped_.front().first < now()) stopped_.pop_front();
     stopped_.emplace_back(now(), exec);
     exec->cancel();
@@ -157,7 +157,7 @@ class World::Impl {
 
   void begin_traffic(int route, double bytes) {
     const auto r = static_cast<std::size_t>(route);
-    // One that starts the moment another arrives goes on with it.
+    // A message that starts when the previous one arrives extends that one's interval.
     if (messages_[r]++ == 0 && (latest_[r] == none || traffic_[latest_[r]].end < now())) {
       latest_[r] = traffic_.size();
       traffic_.push_back({route, now(), now(), 0, 0});

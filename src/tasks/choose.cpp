@@ -39,13 +39,11 @@ constexpr double known_both = 0.5;
 constexpr double cheap_loading = 0.1;
 // More tasks than this are not worth a look.
 constexpr std::int64_t most_tasks = 6000;
-// Longer lists are played for a step less.
-constexpr std::size_t many_tasks = 1500;
 // A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
 constexpr double short_step = 5e-3, very_short_step = 5e-4;
 constexpr int ahead = 4, far_ahead = 8;
 
-// For a step that takes so long at least.
+// How many steps to keep in flight if a step takes at least `least` seconds.
 int steps_in_flight(double least) {
   if (least >= short_step) return Plan{}.steps_in_flight;
   return least < very_short_step ? far_ahead : ahead;
@@ -289,12 +287,13 @@ class Search {
     if (known < trusted * best_known_) return;
     const double least = least_seconds(blueprint, list, *costs);
     if (least > off_by * best_seconds) return;
-    // Before it is played, so that what is played is what will be run; buffers have a copy for
-    // each.
-    plan.steps_in_flight = blueprint.plan.steps_in_flight = steps_in_flight(least);
-    list = lower(blueprint, Job::train);
-    const Played played =
-        play(blueprint, list, *costs, {.steps = list.tasks.size() > many_tasks ? 3 : 4});
+    // Set before playing, so that the prediction holds for the plan that will run. Samples and
+    // losses have a buffer for each step in flight, so the list changes with it.
+    if (const int steps = steps_in_flight(least); steps != plan.steps_in_flight) {
+      plan.steps_in_flight = blueprint.plan.steps_in_flight = steps;
+      list = lower(blueprint, Job::train);
+    }
+    const Played played = play(blueprint, list, *costs);
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
     best_seconds = std::min(best_seconds, played.step_seconds);

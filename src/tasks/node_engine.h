@@ -28,7 +28,7 @@ struct TaskEvents {
 // Where a rank's pools and memories are in the simulated world.
 struct RankHosts {
   std::vector<int> hosts;                // by pool
-  std::vector<std::vector<int>> routes;  // by memories, from and to; -1: nothing to be waited for
+  std::vector<std::vector<int>> routes;  // [from][to] memory; -1: a transfer costs nothing
   std::vector<std::vector<double>> latencies;
 };
 
@@ -70,13 +70,13 @@ class NodeEngine {
     double submission_debt = 0;
     double free = 0;   // when it has released what waited for its last task
     double delay = 0;  // seconds of the runtime before the task starts
-    double left = 1;   // part of the task
+    double left = 1;   // part of the task's work, from 1 to 0
     Clock::WorkId under_way = 0;
     double slowness = 1;     // as the plan says
     double time_factor = 1;  // of this run of its task, by Spread
   };
   struct BufferCopy {
-    std::uint64_t valid_in = 0;  // memories that have it, as bits
+    std::uint64_t valid_in = 0;  // bit m: memory m holds a valid copy
   };
   struct Message {
     double bytes = 0;
@@ -107,7 +107,7 @@ class NodeEngine {
   void start_work(int worker);
   void finish(int worker);
   BufferCopy& copy_of(std::uint32_t buffer, std::int64_t step);
-  // Of a worker's whole task, while so many of its pool are busy.
+  // Seconds of a worker's whole task while `busy` workers of its pool have a task.
   double seconds(const Worker& worker, int busy) const {
     const std::size_t task = task_of(worker.task);
     return worker.slowness * worker.time_factor * work_.seconds(task, busy, shift(task));
@@ -123,7 +123,7 @@ class NodeEngine {
   Callbacks callbacks_;
   std::vector<TaskEvents> events_;
   std::vector<std::uint32_t> waits_;   // by task of all steps
-  std::vector<std::uint32_t> offers_;  // likewise: exchanges that it still waits for
+  std::vector<std::uint32_t> offers_;  // by task of all steps: exchanges it waits for
   std::vector<std::size_t> left_of_step_;
   std::vector<bool> submitted_;  // by step: its times are known
   std::vector<double> finished_;

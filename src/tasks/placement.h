@@ -15,7 +15,7 @@ namespace regatta {
 // nor of tasks that submit others.
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
 
-// By task: company_of the worker that the plan gives it, or the mean over those that may run it.
+// By task: company_of() the worker that it is fixed to, or the mean over workers that may run it.
 std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list);
 
 // Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
@@ -45,8 +45,8 @@ class StepPlaces {
   std::vector<std::int64_t> turns_;  // by worker: how many it has in a step
 };
 
-// The policy where some tasks have places: a worker takes those that are free and its own, and of
-// its own that have turns only the next.
+// The policy where the plan binds some tasks to workers: a worker may take unbound tasks and its
+// own; of its own tasks that have a turn, only the one whose turn is next.
 class Turns {
  public:
   explicit Turns(std::size_t workers) : next_(workers, 1) {}

@@ -13,7 +13,7 @@ namespace regatta {
 
 // What a plan fixes of who runs a task, and when.
 struct FixedPlace {
-  int worker = -1;        // of workers_of(plan); -1: whoever may run it and is free
+  int worker = -1;        // of workers_of(plan), in the executor StarPU's number; -1: any
   std::int64_t turn = 0;  // among the worker's tasks of a step, from 1; 0: once it is ready
 };
 

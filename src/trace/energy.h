@@ -16,8 +16,8 @@ struct EnergyUse {
   double a_step() const { return joules / static_cast<double>(steps); }
 };
 
-// Of the steps `first` to `last`; 0 as `last`: of all. None without a counter of joules. Whoever
-// tells the energy of a run, or of a simulated one, asks this.
+// Energy of the steps `first` to `last`, or of all if `last` is 0. None if no counter is in joules.
+// The one definition of a run's energy, measured or simulated.
 std::optional<EnergyUse> energy_of(std::span<const Counter> counters, std::int64_t first,
                                    std::int64_t last);
 

@@ -88,7 +88,7 @@ struct Link {
 };
 std::string link_name(const Link& link);  // "new-3 → rack-0"
 
-// A time during which a link always carried something. Who records only totals has none.
+// A time during which a link always carried something. Recordings that hold totals alone have none.
 struct Transfer {
   std::int32_t link = 0;  // index into Record::links
   Time start = 0, end = 0;

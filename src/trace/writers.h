@@ -12,7 +12,7 @@ namespace regatta::trace {
 void write_perfetto(std::ostream& out, const Record& record);
 
 // Paje for ViTE and pajeng: a container per node, group, worker and link; states named as StarPU
-// names them: executing by phase, Overhead, Scheduling, Sleeping, Idle.
+// names them: Executing (by phase), Overhead, Scheduling, Fetching Input, Sleeping, Idle.
 void write_paje(std::ostream& out, const Record& record);
 
 // A line per task, with a header.

@@ -91,7 +91,7 @@ void require_recipe_sense(const JobOptions& options) {
     throw InputError("--clip-norm and --clip-value exclude each other; give one");
   check("--momentum", optimizer.momentum, optimizer.kind != nesterov || optimizer.momentum > 0,
         "--optimizer nesterov needs a momentum above 0");
-  // It keeps a parameter whose gradients are all 0 from being divided by 0.
+  // Epsilon keeps the update of a parameter whose gradients are all 0 from dividing by 0.
   if (is({adam, adamw, rmsprop, lars})) above_0("--epsilon", optimizer.epsilon);
   if (is({lars})) above_0("--trust", optimizer.trust);
   if (is({sgd, nesterov, adamw}))
@@ -295,7 +295,7 @@ TrainJob make_job(const JobOptions& options) {
   require_memory_of_data(options.data, Split::train);
   job.data = labelled_as(open_dataset(options.data, data_options), job.class_names);
   if (job.data->info().any_size && !data_options.input) {
-    // A resized crop says the size itself.
+    // With a resized crop, the augmentation sets the image size.
     data_options.input = augmentation.resized_crop ? job.data->info().sample
                                                    : size_for(options.model, job.data->info());
     job.data = labelled_as(open_dataset(options.data, data_options), job.class_names);

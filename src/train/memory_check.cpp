@@ -20,7 +20,7 @@ const MemoryLimit* tightest(const std::vector<MemoryLimit>& limits) {
   return found == limits.end() ? nullptr : &*found;
 }
 
-// " needs 900 MB, but ulimit -v of 700 MB leaves 500 MB"
+// " needs 900 MB of memory, but ulimit -v with 700 MB has 500 MB left"
 std::string shortage(std::int64_t needed, const MemoryLimit& limit) {
   return " needs " + megabytes(needed) + " of memory, but " + limit.name + " with " +
          megabytes(limit.bytes) + " has " + megabytes(limit.left) + " left";
@@ -67,7 +67,7 @@ Needed needed_by(const TrainJob& job, const Plan& plan) {
     if (each.kind == BufferKind::moment || each.kind == BufferKind::average)
       remembered += each.bytes;
   }
-  // A checkpoint is a copy of both, and of each file as it is written.
+  // Writing a checkpoint copies weights and optimizer state, and holds the larger file in memory.
   needed.checkpoint = weights + remembered + std::max(weights, remembered);
   return needed;
 }

@@ -9,13 +9,13 @@
 
 namespace regatta {
 
-// Of a step, or of one of the batches that add up to it, when it has settled: of so many seconds,
-// but two steps at least. No executor may be alive.
+// Runs the plan for `seconds`, at least two steps, after warm-up; returns the speed of a step (with
+// accumulation: of one micro-batch). No executor may be alive.
 Speed try_out(const TrainJob& job, const Plan& plan, double seconds);
 
-// Likewise: the median seconds of each task of a step. Three steps at least.
+// Runs the plan for at least three steps; returns the median seconds of each task of a step.
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds);
-// How long that takes, if a step takes so long.
+// Seconds that a trial of `seconds` really takes if a step takes `step_seconds`.
 double trial_seconds(double seconds, double step_seconds);
 
 // The most promising candidates of the job's choice take turns; those that fall behind drop out.
