@@ -34,7 +34,10 @@ TEST(Quiet, NothingIsPrinted) {
                                        folder.path() / "run",
                                        "--quiet"};
   for (const std::vector<std::string>& arguments :
-       {train, {"models", "--quiet"}, {"data", "info", "digits-synth", "--quiet"}}) {
+       {train,
+        {"train", "--resume", folder.path() / "run", "--steps", "5", "--quiet"},
+        {"models", "--quiet"},
+        {"data", "info", "digits-synth", "--quiet"}}) {
     const ProgramRun run = run_regatta(arguments);
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(run.out, "") << arguments[0];
