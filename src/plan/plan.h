@@ -30,6 +30,7 @@ struct DeviceGroup {
   // For experiments with unequal workers: how many times as long each takes for its tasks, by
   // waiting after them. Empty: as long as they take.
   std::vector<double> slow = {};
+  std::string state = {};  // of the platform's power states; empty: full speed
 };
 
 struct PlanNode {

@@ -32,13 +32,14 @@ const std::map<std::string, Names> direct_permissions = {
     {"tasks", {"plan"}},
     {"trace", {"base"}},
     {"sim", {"tasks", "trace"}},
+    {"optimize", {"plan"}},
     {"backends", {"ops"}},
     {"exec", {"tasks", "trace", "backends"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
     {"tickets", {"train"}},
     {"report", {"trace", "plan"}},
-    {"app", {"tickets", "report", "sim", "train"}},
+    {"app", {"tickets", "report", "sim", "optimize", "train"}},
 };
 
 // Libraries that belong to few rooms: which headers, and the folders that may include them.
@@ -50,6 +51,7 @@ const std::vector<Reserved> reserved_libraries = {
     {"starpu", {"src/exec/", "src/backends/cpu/", "src/backends/cuda/"}},
     {"simgrid", {"src/sim/"}},
     {"onnx/", {"src/models/"}},
+    {"coin/", {"src/optimize/"}},
 };
 
 Names allowed_rooms(const std::string& room) {
