@@ -250,6 +250,32 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
       within_memory(participants_of(first, second), first, second, recipe.batch), recipe.batch));
 }
 
+Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<DeviceShare>& devices, const NodeOptions& options) {
+  std::map<std::string, const PlatformNode*> by_name;
+  for (const NamedNode& each : all_nodes(platform)) by_name[each.name] = each.node;
+  std::vector<NamedNode> nodes;
+  std::vector<Place> places;
+  std::vector<std::int64_t> shares;
+  for (const DeviceShare& device : devices) {
+    const auto found = by_name.find(device.node);
+    const PlatformGroup* group =
+        found == by_name.end() ? nullptr : group_named(*found->second, device.group);
+    if (!group)
+      throw InputError("platform '" + platform.name + "' has no device '" + device.node + "/" +
+                       device.group + "'");
+    if (nodes.empty() || nodes.back().name != device.node)
+      nodes.push_back({device.node, found->second});
+    places.push_back({nodes.size() - 1, group, device.group});
+    shares.push_back(device.samples);
+  }
+  Plan plan = plan_with(shares, places, nodes, graph, recipe, platform, options);
+  std::size_t next = 0;
+  for (PlanNode& node : plan.nodes)
+    for (DeviceGroup& group : node.groups) group.state = devices[next++].state;
+  return plan;
+}
+
 void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet) {
   plan.placement = placement;
   if (placement != Placement::fixed) return;

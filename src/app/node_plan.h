@@ -24,6 +24,18 @@ struct NodeOptions {
 Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
                      const sim::Profiles& profiles, const NodeOptions& options);
 
+// A device of the platform with its samples: a node's cores by their group's name, or a GPU: GROUP,
+// or GROUP-0, GROUP-1, ... where the group has several.
+struct DeviceShare {
+  std::string node, group;
+  std::int64_t samples = 0;
+  std::string state = {};  // power state; empty: full speed
+};
+// These devices compute, and no others. Devices of a node follow each other. `options.nodes` and
+// `shares` are ignored. Throws InputError that names what the platform does not have.
+Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<DeviceShare>& devices, const NodeOptions& options);
+
 // By group of the plan: how long it computes before its gradients meet the others'. The fleet
 // follows the plan.
 std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet);

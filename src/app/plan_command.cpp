@@ -7,6 +7,7 @@
 #include "app/granularity.h"
 #include "app/lists.h"
 #include "app/node_plan.h"
+#include "app/optimized_plan.h"
 #include "app/placement.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
@@ -31,6 +32,8 @@ struct PlanFlags {
   PlacementFlags placement;
   std::string shuffle = "on", reduction = "slots", granularity = "auto", update = "ring";
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
+  std::optional<std::string> objective;
+  OptimizeRequest request;  // with an objective
 };
 
 void declare(CLI::App& app, PlanFlags& flags) {
@@ -77,6 +80,20 @@ void declare(CLI::App& app, PlanFlags& flags) {
       ->capture_default_str();
   app.add_option("--stages", flags.stages, "a pipeline by hand: NODE/GROUP=FIRST-LAST,...")
       ->type_name("LIST");
+  app.add_option("--objective", flags.objective,
+                 "choose devices, power states, shares and exchange for the least of it")
+      ->check(CLI::IsMember({"time", "energy", "edp", "cost"}));
+  app.add_option("--images", flags.request.images, "of the whole run, which limits speak of")
+      ->type_name("N")
+      ->check(whole_number(1));
+  const auto limit = [&](const char* name, std::optional<double>& value, const char* unit,
+                         const char* what) {
+    app.add_option(name, value, what)->type_name(unit)->check(number(0, 1e18));
+  };
+  limit("--deadline", flags.request.limits.seconds, "S", "most seconds of the whole run");
+  limit("--power-cap", flags.request.limits.watts, "W", "most watts of all nodes at any time");
+  limit("--joules", flags.request.limits.joules, "J", "most joules of the whole run");
+  limit("--money", flags.request.limits.money, "M", "most money of the whole run");
   add_worker_flags(app, flags.placement);
   app.add_option("--out", flags.out, "where the plan goes (default: plan.json)")->type_name("FILE");
   add_json_flag(app, flags.json_file);
@@ -203,7 +220,24 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
   return predicted;
 }
 
-PlanFile plan_for_platform(const PlanFlags& flags) {
+void check_objective(const PlanFlags& flags) {
+  if (!flags.objective) {
+    if (flags.request.images || !flags.request.limits.none())
+      throw InputError("--images and limits need --objective time, energy, edp or cost");
+    return;
+  }
+  if (!flags.platform)
+    throw InputError(
+        "--objective needs --platform FILE: regatta probe --out FILE writes that of "
+        "this machine");
+  if (flags.nodes || flags.shares || flags.stages || flags.update != "ring")
+    throw InputError(
+        "--objective chooses devices, shares and exchange itself: drop --nodes, "
+        "--shares, --stages and --update");
+}
+
+// With an objective, what it brought goes to `optimized`.
+PlanFile plan_for_platform(const PlanFlags& flags, std::optional<Optimized>& optimized) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
@@ -221,9 +255,16 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
   if (flags.stages && (flags.nodes || flags.shares))
     throw InputError("--stages says who computes what: drop --nodes and --shares");
-  file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
-                                              parse_stages(*flags.stages), nodes)
-                           : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  if (flags.objective) {
+    OptimizeRequest request = flags.request;
+    request.objective = optimize::objective_named(*flags.objective);
+    optimized = optimized_plan(job.graph, job.recipe, platform, profiles, nodes, request);
+    file.plan = optimized->plan;
+  } else {
+    file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
+                                                parse_stages(*flags.stages), nodes)
+                             : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  }
   if (placement != Placement::dynamic && !flags.stages) {
     sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
     free.follow(file.plan);
@@ -235,9 +276,11 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   require_memory(job.graph, file.plan, job.recipe, platform);
   file.buckets = buckets_of(
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
+  if (optimized && !optimized->simulated) return file;
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(fleet);
+  if (optimized) file.predicted->energy_j = optimized->predicted.energy_j;
   if (groups_of(file.plan).size() > 1 && !flags.stages) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
@@ -287,11 +330,14 @@ int run_plan(std::span<const char* const> arguments) {
   const std::string out = flags.out.value_or("plan.json");
   require_writable(out);
   if (flags.json_file) require_writable(*flags.json_file);
-  const PlanFile file = flags.platform ? plan_for_platform(flags) : plan_here(flags);
+  check_objective(flags);
+  std::optional<Optimized> optimized;
+  const PlanFile file = flags.platform ? plan_for_platform(flags, optimized) : plan_here(flags);
   const Graph graph = graph_of_recipe(file.recipe, file.network);
   write_plan_file(out, file, graph);
-  write_json_result(flags.json_file, to_json(file, graph));
+  write_json_result(flags.json_file, optimized ? to_json(*optimized) : to_json(file, graph));
   print(file, out);
+  if (optimized) std::cout << text_of(*optimized);
   return 0;
 }
 

@@ -9,9 +9,9 @@ namespace regatta::optimize {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-// A step may take so many times as long as the whole batch on the slowest device by lower ends: so
-// far can true costs be above them, or a limit of watts stretch a step.
-constexpr double longest_stretch = 1e6;
+// Under a limit of watts, a step may be so many times as long as the whole batch on the slowest
+// device: to draw less, devices may have to rest between.
+constexpr double longest_stretch = 1000;
 // Slices of time that the bound of joules times seconds is made of: each is so much longer.
 constexpr double slice_ratio = 1.01;
 constexpr int most_slices = 400;
@@ -265,7 +265,9 @@ double bound_between(const Problem& problem, Quantity quantity, const Limits& li
 }
 
 double most_step(const Problem& problem, const Limits& limits) {
-  double most = longest_stretch * slowest_alone(problem);
+  // A plan that waits for nothing is never worse: its step ends with the slowest device's work by
+  // lower ends, or with the exchange.
+  double most = (limits.watts ? longest_stretch : 1) * slowest_alone(problem);
   for (const Scenario& scenario : scenarios(problem)) most = std::max(most, scenario.least_step_s);
   if (limits.seconds)
     most = std::min(

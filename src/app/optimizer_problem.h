@@ -1,0 +1,20 @@
+// A network and a platform as the numbers that the optimizer works with.
+#pragma once
+
+#include "app/node_plan.h"
+#include "optimize/model.h"
+
+namespace regatta::app {
+
+// Costs are those of the profiles and the platform: the lower ends of their intervals for bounds.
+// The problem has a kind of nodes for each entry of the platform; of a node with GPUs, its cores
+// are not offered, because they feed them.
+optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
+                                    const Platform& platform, const sim::Profiles& profiles,
+                                    const NodeOptions& options);
+
+// The devices of a choice by name; of nodes alike the first.
+std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
+                                    const optimize::Choice& choice);
+
+}  // namespace regatta::app
