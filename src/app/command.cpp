@@ -19,11 +19,13 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 14> all_commands{
+constexpr std::array<Command, 16> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "what a trained network takes images for", run_predict},
      {"plan", "when and where a network is trained, as a file", run_plan},
+     {"rent", "own machines or rented ones: hours, joules, money", run_rent},
+     {"advise", "which parallelism suits each layer on a platform", run_advise},
      {"simulate", "when a plan's steps would end, and their joules", run_simulate},
      {"compare", "a recorded run beside its prediction", run_compare},
      {"probe", "this machine as a platform file", run_probe},

@@ -26,8 +26,16 @@ using optimize::Quantity;
 // are not: the model's word is taken.
 constexpr std::size_t simulated_choices = 5;
 constexpr std::int64_t most_simulated_nodes = 64;
+// Pipelines that the model finds no more than so many times as bad as the best shares are simulated
+// too: it knows less of them.
+constexpr std::size_t simulated_pipelines = 2, most_stages = 4;
+constexpr double worth_simulating = 1.5;
 // Devices that reach the exchange later apart than this are told of.
 constexpr double together = 0.05;
+
+std::string node_name(const PlatformNode& node, int copy) {
+  return node.count == 1 ? node.name : node.name + "-" + std::to_string(copy);
+}
 
 std::string percent(double share) { return formatted("%.1f%%", 100 * share); }
 
@@ -93,70 +101,137 @@ void require_found(const Problem& problem, const Limits& limits, const optimize:
 
 // --- the best few, simulated ---------------------------------------------------------------------
 
-std::int64_t nodes_of(const Choice& choice) {
-  std::int64_t nodes = 0;
-  for (const optimize::NodeUse& use : choice.uses) nodes += use.nodes;
-  return nodes;
-}
-
-double rent_of(const Problem& problem, const Choice& choice, double step_s) {
+double rent_of(const Problem& problem, const Plan& plan, const Platform& platform, double step_s) {
+  std::set<std::string> used;
+  for (const PlanNode& node : plan.nodes) used.insert(node.name);
   double rent = 0;
-  for (const optimize::NodeUse& use : choice.uses) {
-    const optimize::NodeKind& node = problem.nodes[static_cast<std::size_t>(use.kind)];
-    rent += static_cast<double>(use.nodes) * node.money_per_s *
-            std::max(step_s, node.least_rent_s / steps_of(problem));
-  }
+  for (std::size_t k = 0; k < platform.nodes.size(); ++k)
+    for (int copy = 0; copy < platform.nodes[k].count; ++copy)
+      if (used.contains(node_name(platform.nodes[k], copy)))
+        rent += problem.nodes[k].money_per_s *
+                std::max(step_s, problem.nodes[k].least_rent_s / steps_of(problem));
   return rent;
 }
 
-// The choice with the time and joules that the simulation found; energy is paid for in proportion.
-Outcome corrected(const Problem& problem, const Choice& choice, double step_s, double energy_j) {
-  Outcome outcome = choice.outcome;
-  const double for_energy = outcome.cost - rent_of(problem, choice, outcome.step_s);
-  outcome.cost = rent_of(problem, choice, step_s) +
+// The outcome with the time and joules that the simulation found; energy is paid for in proportion.
+Outcome corrected(const Problem& problem, const Plan& plan, const Platform& platform,
+                  Outcome outcome, double step_s, double energy_j) {
+  const double for_energy = outcome.cost - rent_of(problem, plan, platform, outcome.step_s);
+  outcome.cost = rent_of(problem, plan, platform, step_s) +
                  (outcome.energy_j > 0 ? for_energy * energy_j / outcome.energy_j : 0);
   outcome.step_s = step_s;
   outcome.energy_j = energy_j;
   return outcome;
 }
 
+// A plan with what the model and the simulation say of it: of shares, or of a pipeline.
 struct Candidate {
   Plan plan;
-  Choice choice;
-  Outcome outcome;
+  std::vector<DeviceShare> devices;  // who computes
+  Outcome modelled, outcome;
+  std::int64_t nodes = 0;
+  std::optional<Choice> choice;
+  std::optional<optimize::Pipeline> pipeline;
 };
 
-std::optional<Candidate> simulated(const Graph& graph, const Recipe& recipe,
-                                   const Platform& platform, const sim::Profiles& profiles,
-                                   const NodeOptions& options, const Problem& problem,
-                                   const Choice& choice) {
-  NodeOptions own = options;
-  own.update = choice.update;
-  Candidate made{
-      plan_for_devices(graph, recipe, platform, devices_of(problem, platform, choice), own), choice,
-      choice.outcome};
-  if (nodes_of(choice) > most_simulated_nodes) return made;
+std::int64_t nodes_of(const std::vector<DeviceShare>& devices) {
+  std::set<std::string> nodes;
+  for (const DeviceShare& each : devices) nodes.insert(each.node);
+  return std::ssize(nodes);
+}
+
+// What is the same for all candidates.
+struct Subject {
+  const Graph& graph;
+  const Recipe& recipe;
+  const Platform& platform;
+  const sim::Profiles& profiles;
+  const NodeOptions& options;
+  const Problem& problem;
+};
+
+// False: the model's straight line of memory was too kind.
+bool simulate(const Subject& subject, Candidate& made) {
+  if (made.nodes > most_simulated_nodes) return true;
   try {
-    require_memory(graph, made.plan, recipe, platform);
+    require_memory(subject.graph, made.plan, subject.recipe, subject.platform);
   } catch (const InputError&) {
-    return std::nullopt;  // the model's straight line of memory was too kind
+    return false;
   }
-  sim::PreparedFleet fleet(graph, recipe, platform, profiles);
+  sim::PreparedFleet fleet(subject.graph, subject.recipe, subject.platform, subject.profiles);
   fleet.follow(made.plan);
   const sim::Simulated played = sim::simulate(fleet.fleet(), {.steps = 3});
   const double step_s = played.step_s.front();
-  made.outcome = corrected(problem, choice, step_s,
-                           played.energy_j.front() + unused_watts(made.plan, platform) * step_s);
+  made.outcome =
+      corrected(subject.problem, made.plan, subject.platform, made.modelled, step_s,
+                played.energy_j.front() + unused_watts(made.plan, subject.platform) * step_s);
+  return true;
+}
+
+std::optional<Candidate> candidate(const Subject& subject, const Choice& choice) {
+  NodeOptions own = subject.options;
+  own.update = choice.update;
+  Candidate made;
+  made.devices = devices_of(subject.problem, subject.platform, choice);
+  made.nodes = nodes_of(made.devices);
+  made.modelled = made.outcome = choice.outcome;
+  made.choice = choice;
+  made.plan = plan_for_devices(subject.graph, subject.recipe, subject.platform, made.devices, own);
+  if (!simulate(subject, made)) return std::nullopt;
+  return made;
+}
+
+std::optional<Candidate> candidate(const Subject& subject, const optimize::Pipeline& pipeline) {
+  Candidate made;
+  made.devices = devices_of(subject.problem, subject.platform, pipeline);
+  made.nodes = nodes_of(made.devices);
+  made.modelled = made.outcome = pipeline.outcome;
+  made.pipeline = pipeline;
+  std::vector<Stage> stages;
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i)
+    stages.push_back({made.devices[i].node, made.devices[i].group,
+                      static_cast<std::uint32_t>(pipeline.stages[i].first),
+                      static_cast<std::uint32_t>(pipeline.stages[i].last)});
+  NodeOptions own = subject.options;
+  own.plan.chunks = {{pipeline.chunks}};
+  made.plan = plan_over_stages(subject.graph, subject.recipe, subject.platform, stages, own);
+  for (PlanNode& node : made.plan.nodes)
+    for (DeviceGroup& group : node.groups)
+      for (const DeviceShare& each : made.devices)
+        if (each.node == node.name && each.group == group.name) group.state = each.state;
+  if (!simulate(subject, made)) return std::nullopt;
   return made;
 }
 
 // --- telling it ----------------------------------------------------------------------------------
 
+// Seconds that a device computes, and what of the network, if it is a stage.
+struct Part {
+  double busy_s = 0;
+  std::string role = "compute";
+};
+
+Part part_of(const Problem& problem, const Candidate& made, const optimize::DeviceState& state,
+             const DeviceShare& share) {
+  if (!made.pipeline)
+    return {optimize::total(state.seconds).at(static_cast<double>(share.samples))};
+  for (std::size_t i = 0; i < made.devices.size(); ++i) {
+    if (made.devices[i].node != share.node || made.devices[i].group != share.group) continue;
+    const optimize::StageUse& stage = made.pipeline->stages[i];
+    Part part{0, "stage " + std::to_string(stage.first) + "-" + std::to_string(stage.last)};
+    const auto chunks = static_cast<double>(made.pipeline->chunks);
+    for (std::size_t g = stage.first; g <= stage.last; ++g)
+      part.busy_s += chunks * state.seconds[g].at(static_cast<double>(problem.batch) / chunks);
+    return part;
+  }
+  return {};
+}
+
 std::vector<DeviceRole> roles(const Platform& platform, const Problem& problem,
-                              const Choice& choice, double step_s) {
+                              const Candidate& made, double step_s) {
   std::map<std::pair<std::string, std::string>, DeviceShare> used;
   std::set<std::string> nodes;
-  for (const DeviceShare& each : devices_of(problem, platform, choice)) {
+  for (const DeviceShare& each : made.devices) {
     used[{each.node, each.group}] = each;
     nodes.insert(each.node);
   }
@@ -164,7 +239,7 @@ std::vector<DeviceRole> roles(const Platform& platform, const Problem& problem,
   for (std::size_t k = 0; k < platform.nodes.size(); ++k) {
     const PlatformNode& node = platform.nodes[k];
     for (int copy = 0; copy < node.count; ++copy) {
-      const std::string name = node.count == 1 ? node.name : node.name + "-" + std::to_string(copy);
+      const std::string name = node_name(node, copy);
       const bool on = nodes.contains(name);
       for (std::size_t d = 0; d < node.groups.size(); ++d) {
         const optimize::Device& device = problem.nodes[k].devices[d];
@@ -175,12 +250,13 @@ std::vector<DeviceRole> roles(const Platform& platform, const Problem& problem,
           const optimize::DeviceState* state = &device.states.front();
           if (found != used.end()) {
             role.used = true;
-            role.role = "compute";
             role.share = found->second.samples;
             role.state = found->second.state;
             for (const optimize::DeviceState& each : device.states)
               if (each.name == role.state) state = &each;
-            role.finish_s = optimize::total(state->seconds).at(static_cast<double>(role.share));
+            const Part part = part_of(problem, made, *state, found->second);
+            role.role = part.role;
+            role.finish_s = part.busy_s;
           } else {
             role.role = on && node.groups[d].kind == DeviceKind::cpu ? "feed" : "rest";
           }
@@ -241,6 +317,25 @@ void tell_of_waiting(std::vector<std::string>& reasons, const std::vector<Device
                     " of its time: one sample more would take it longer, or cost more");
 }
 
+// Of the devices that are used: the lower ends of their costs, as a share of the costs.
+double low_share(const Problem& problem, const Platform& platform, const Candidate& made) {
+  double low = 0, all = 0;
+  for (const DeviceShare& share : made.devices)
+    for (std::size_t k = 0; k < platform.nodes.size(); ++k) {
+      const PlatformNode& node = platform.nodes[k];
+      const bool here =
+          share.node == node.name || (node.count > 1 && share.node.starts_with(node.name + "-"));
+      for (std::size_t d = 0; d < node.groups.size() && here; ++d) {
+        const optimize::Device& device = problem.nodes[k].devices[d];
+        if (share.group != device.group && !share.group.starts_with(device.group + "-")) continue;
+        const auto samples = static_cast<double>(share.samples);
+        low += samples * optimize::total(device.states.front().least).per_sample;
+        all += samples * optimize::total(device.states.front().seconds).per_sample;
+      }
+    }
+  return all > 0 ? std::min(1.0, low / all) : 1;
+}
+
 double bound_of(const optimize::Bound& bound, Objective objective) {
   switch (objective) {
     case Objective::time:
@@ -294,8 +389,7 @@ double unused_watts(const Plan& plan, const Platform& platform) {
   double watts = 0;
   for (const PlatformNode& node : platform.nodes)
     for (int copy = 0; copy < node.count; ++copy)
-      if (!used.contains(node.count == 1 ? node.name : node.name + "-" + std::to_string(copy)))
-        watts += node.watts_when_unused();
+      if (!used.contains(node_name(node, copy))) watts += node.watts_when_unused();
   return watts;
 }
 
@@ -310,18 +404,29 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
       search(problem, request.objective, request.limits, simulated_choices);
   require_found(problem, request.limits, found);
 
+  const Subject subject{graph, recipe, platform, profiles, options, problem};
   std::optional<Candidate> best;
-  for (const Choice& choice : found.best) {
-    if (excess(problem, choice.outcome, request.limits) > 0) continue;
-    std::optional<Candidate> made =
-        simulated(graph, recipe, platform, profiles, options, problem, choice);
-    if (!made) continue;
+  const auto consider = [&](std::optional<Candidate> made) {
     const auto rank = [&](const Candidate& each) {
       return std::pair(excess(problem, each.outcome, request.limits),
                        value_of(each.outcome, request.objective));
     };
-    if (!best || rank(*made) < rank(*best)) best = std::move(made);
-    if (nodes_of(choice) > most_simulated_nodes) break;
+    if (made && (!best || rank(*made) < rank(*best))) best = std::move(made);
+  };
+  for (const Choice& choice : found.best) {
+    if (excess(problem, choice.outcome, request.limits) > 0) continue;
+    consider(candidate(subject, choice));
+    if (best && best->nodes > most_simulated_nodes) break;
+  }
+  std::size_t pipelines = 0;
+  for (const optimize::Pipeline& each : best_pipelines(problem, request.objective, request.limits,
+                                                       most_stages, simulated_pipelines)) {
+    if (excess(problem, each.outcome, request.limits) > 0 ||
+        value_of(each.outcome, request.objective) >
+            worth_simulating * value_of(found.best.front().outcome, request.objective))
+      continue;
+    consider(candidate(subject, each));
+    ++pipelines;
   }
   if (!best)
     throw InputError("--batch " + std::to_string(recipe.batch) +
@@ -337,9 +442,9 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   made.objective = request.objective;
   made.images = problem.images;
   made.steps = problem.steps();
-  made.simulated = nodes_of(best->choice) <= most_simulated_nodes;
+  made.simulated = best->nodes <= most_simulated_nodes;
   made.predicted = best->outcome;
-  made.modelled = best->choice.outcome;
+  made.modelled = best->modelled;
   made.has_prices = problem.money_per_joule > 0 ||
                     std::ranges::any_of(problem.nodes, [](const optimize::NodeKind& node) {
                       return node.money_per_s > 0;
@@ -348,8 +453,9 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   const double bound = proven(problem, request.limits, request.objective, made.bound,
                               value_of(made.predicted, request.objective));
   made.gap = bound > 0 ? value_of(made.predicted, request.objective) / bound - 1 : 0;
-  made.exchange_bytes = nodes_of(best->choice) > 1 ? problem.gradient_bytes() : 0;
-  made.devices = roles(platform, problem, best->choice, made.predicted.step_s);
+  made.exchange_bytes = best->choice && best->nodes > 1 ? problem.gradient_bytes() : 0;
+  made.low_share = low_share(problem, platform, *best);
+  made.devices = roles(platform, problem, *best, made.predicted.step_s);
   made.reasons.push_back(
       found.every_choice
           ? "all " + std::to_string(found.tried) + " choices of devices and states were compared"
@@ -357,8 +463,16 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   if (!made.simulated)
     made.reasons.push_back("more than " + std::to_string(most_simulated_nodes) +
                            " nodes: predicted by the model, not simulated");
+  if (best->pipeline)
+    made.reasons.push_back("a pipeline of " + std::to_string(best->pipeline->stages.size()) +
+                           " stages in " + std::to_string(best->pipeline->chunks) +
+                           " chunks was better than shares of the batch");
+  else if (pipelines > 0)
+    made.reasons.push_back(std::to_string(pipelines) +
+                           " pipelines were simulated too and were not better");
   tell_of_waiting(made.reasons, made.devices);
-  tell_of_resting(made.reasons, problem, best->choice, request.objective, request.limits);
+  if (best->choice)
+    tell_of_resting(made.reasons, problem, *best->choice, request.objective, request.limits);
   tell_of_gap(made.reasons, problem, request.limits, made, bound);
   made.plan = std::move(best->plan);
   made.plan_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

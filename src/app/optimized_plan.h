@@ -35,6 +35,7 @@ struct Optimized {
   optimize::Bound bound;  // of a step
   double gap = 0;         // of the objective: predicted / bound - 1
   bool has_prices = false;
+  double low_share = 1;  // lower ends of the used devices' costs, as a share of the costs
   std::vector<DeviceRole> devices;
   double exchange_bytes = 0;
   double plan_s = 0;

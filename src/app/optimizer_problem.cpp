@@ -270,4 +270,21 @@ std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Plat
   return devices;
 }
 
+std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
+                                    const optimize::Pipeline& pipeline) {
+  std::vector<DeviceShare> devices;
+  std::map<std::pair<int, int>, int> taken;  // units, by kind and device
+  for (const optimize::StageUse& stage : pipeline.stages) {
+    const PlatformNode& node = platform.nodes[static_cast<std::size_t>(stage.kind)];
+    const optimize::Device& device = problem.nodes[static_cast<std::size_t>(stage.kind)]
+                                         .devices[static_cast<std::size_t>(stage.device)];
+    const int number = taken[{stage.kind, stage.device}]++;
+    const int copy = number / device.units, unit = number % device.units;
+    devices.push_back({node.count == 1 ? node.name : node.name + "-" + std::to_string(copy),
+                       device.units > 1 ? device.group + "-" + std::to_string(unit) : device.group,
+                       problem.batch, device.states[static_cast<std::size_t>(stage.state)].name});
+  }
+  return devices;
+}
+
 }  // namespace regatta::app

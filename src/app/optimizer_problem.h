@@ -3,6 +3,7 @@
 
 #include "app/node_plan.h"
 #include "optimize/model.h"
+#include "optimize/pipeline.h"
 
 namespace regatta::app {
 
@@ -16,5 +17,8 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
 // The devices of a choice by name; of nodes alike the first.
 std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
                                     const optimize::Choice& choice);
+// Of a pipeline, by stage; all have the whole batch.
+std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
+                                    const optimize::Pipeline& pipeline);
 
 }  // namespace regatta::app

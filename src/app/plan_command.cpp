@@ -9,12 +9,14 @@
 #include "app/node_plan.h"
 #include "app/optimized_plan.h"
 #include "app/placement.h"
+#include "app/plan_answers.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
 #include "app/unequal.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/load.h"
+#include "platform/change.h"
 #include "platform/energy.h"
 #include "platform/machine.h"
 #include "platform/probe.h"
@@ -32,7 +34,8 @@ struct PlanFlags {
   PlacementFlags placement;
   std::string shuffle = "on", reduction = "slots", granularity = "auto", update = "ring";
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
-  std::optional<std::string> objective;
+  std::optional<std::string> objective, pareto;
+  std::vector<std::string> what_if;
   OptimizeRequest request;  // with an objective
 };
 
@@ -94,6 +97,17 @@ void declare(CLI::App& app, PlanFlags& flags) {
   limit("--power-cap", flags.request.limits.watts, "W", "most watts of all nodes at any time");
   limit("--joules", flags.request.limits.joules, "J", "most joules of the whole run");
   limit("--money", flags.request.limits.money, "M", "most money of the whole run");
+  app.add_option("--pareto", flags.pareto,
+                 "the front of time against energy, or against money with --objective cost:\n"
+                 "a file whose name ends in .csv, .json or .svg")
+      ->type_name("FILE");
+  app.add_option(
+         "--what-if", flags.what_if,
+         "what would change: \"+2 x NODE\", \"-NODE\", \"LINK x10\", \"batch 512\"; repeat it\n"
+         "for several")
+      ->type_name("CHANGE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_worker_flags(app, flags.placement);
   app.add_option("--out", flags.out, "where the plan goes (default: plan.json)")->type_name("FILE");
   add_json_flag(app, flags.json_file);
@@ -222,9 +236,15 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
 
 void check_objective(const PlanFlags& flags) {
   if (!flags.objective) {
-    if (flags.request.images || !flags.request.limits.none())
-      throw InputError("--images and limits need --objective time, energy, edp or cost");
+    if (flags.request.images || !flags.request.limits.none() || flags.pareto ||
+        !flags.what_if.empty())
+      throw InputError(
+          "--images, limits, --pareto and --what-if need --objective time, energy, edp or cost");
     return;
+  }
+  if (flags.pareto) {
+    require_front_name(*flags.pareto);
+    require_writable(*flags.pareto);
   }
   if (!flags.platform)
     throw InputError(
@@ -236,8 +256,64 @@ void check_objective(const PlanFlags& flags) {
         "--shares, --stages and --update");
 }
 
-// With an objective, what it brought goes to `optimized`.
-PlanFile plan_for_platform(const PlanFlags& flags, std::optional<Optimized>& optimized) {
+// What an objective brings beside the plan.
+struct Answers {
+  std::optional<Optimized> optimized;
+  std::optional<Front> front;
+  std::vector<WhatIf> asked;
+};
+
+// All that a plan for a platform is made from.
+struct PlatformSubject {
+  TrainJob job;
+  Platform platform;
+  sim::Profiles profiles;
+  NodeOptions nodes;
+};
+
+Optimized optimized(const PlatformSubject& subject, const OptimizeRequest& request) {
+  return optimized_plan(subject.job.graph, subject.job.recipe, subject.platform, subject.profiles,
+                        subject.nodes, request);
+}
+
+WhatIf answer(const PlanFlags& flags, const PlatformSubject& subject,
+              const OptimizeRequest& request, const std::string& change) {
+  constexpr std::string_view batch = "batch ";
+  PlatformSubject changed = subject;
+  if (change.starts_with(batch)) {
+    PlanFlags other = flags;
+    other.job.batch = parse_sizes("--what-if batch", change.substr(batch.size())).front();
+    if (other.job.batch < 1) throw InputError("--what-if " + change + ": use 1 or more samples");
+    changed.job = make_job(job_options(other));
+  } else {
+    changed.platform = changed_platform(subject.platform, change);
+  }
+  WhatIf asked{change};
+  try {
+    asked.with = optimized(changed, request);
+  } catch (const InputError& error) {
+    asked.refused = error.what();
+  }
+  return asked;
+}
+
+Answers answers_to(const PlanFlags& flags, const PlatformSubject& subject) {
+  OptimizeRequest request = flags.request;
+  request.objective = optimize::objective_named(*flags.objective);
+  // Runs of the same images are compared.
+  if (!flags.what_if.empty() && !request.images) request.images = subject.job.recipe.batch;
+  Answers answers;
+  answers.optimized = optimized(subject, request);
+  if (flags.pareto)
+    answers.front = front_of(subject.job.graph, subject.job.recipe, subject.platform,
+                             subject.profiles, subject.nodes, request);
+  for (const std::string& change : flags.what_if)
+    answers.asked.push_back(answer(flags, subject, request, change));
+  return answers;
+}
+
+// With an objective, what it brought goes to `answers`.
+PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
@@ -256,10 +332,8 @@ PlanFile plan_for_platform(const PlanFlags& flags, std::optional<Optimized>& opt
   if (flags.stages && (flags.nodes || flags.shares))
     throw InputError("--stages says who computes what: drop --nodes and --shares");
   if (flags.objective) {
-    OptimizeRequest request = flags.request;
-    request.objective = optimize::objective_named(*flags.objective);
-    optimized = optimized_plan(job.graph, job.recipe, platform, profiles, nodes, request);
-    file.plan = optimized->plan;
+    answers = answers_to(flags, {job, platform, profiles, nodes});
+    file.plan = answers.optimized->plan;
   } else {
     file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
                                                 parse_stages(*flags.stages), nodes)
@@ -276,11 +350,11 @@ PlanFile plan_for_platform(const PlanFlags& flags, std::optional<Optimized>& opt
   require_memory(job.graph, file.plan, job.recipe, platform);
   file.buckets = buckets_of(
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
-  if (optimized && !optimized->simulated) return file;
+  if (answers.optimized && !answers.optimized->simulated) return file;
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(fleet);
-  if (optimized) file.predicted->energy_j = optimized->predicted.energy_j;
+  if (answers.optimized) file.predicted->energy_j = answers.optimized->predicted.energy_j;
   if (groups_of(file.plan).size() > 1 && !flags.stages) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
@@ -305,6 +379,7 @@ void print(const PlanFile& file, const std::string& path) {
                   group.name.c_str(), static_cast<long long>(share_of(group)), group.chunks.size(),
                   group.chunks.size() == 1 ? "" : "s", group.workers,
                   group.workers == 1 ? "" : "s");
+      if (!group.state.empty()) std::printf(", state %s", group.state.c_str());
       for (const Stage& stage : plan.stages)
         if (stage.node == node.name && stage.group == group.name)
           std::printf(", segments %u to %u", stage.first, stage.last);
@@ -320,6 +395,20 @@ void print(const PlanFile& file, const std::string& path) {
               predicted.step.low, predicted.step.high, predicted.energy_j);
 }
 
+Json to_json(const Answers& answers) {
+  Json json = to_json(*answers.optimized);
+  for (const WhatIf& each : answers.asked)
+    json["what_if"].push_back(to_json(each, *answers.optimized));
+  return json;
+}
+
+void print(const Answers& answers) {
+  if (!answers.optimized) return;
+  std::cout << text_of(*answers.optimized);
+  if (answers.front) std::cout << table_of(*answers.front);
+  for (const WhatIf& each : answers.asked) std::cout << text_of(each, *answers.optimized);
+}
+
 }  // namespace
 
 int run_plan(std::span<const char* const> arguments) {
@@ -331,13 +420,14 @@ int run_plan(std::span<const char* const> arguments) {
   require_writable(out);
   if (flags.json_file) require_writable(*flags.json_file);
   check_objective(flags);
-  std::optional<Optimized> optimized;
-  const PlanFile file = flags.platform ? plan_for_platform(flags, optimized) : plan_here(flags);
+  Answers answers;
+  const PlanFile file = flags.platform ? plan_for_platform(flags, answers) : plan_here(flags);
   const Graph graph = graph_of_recipe(file.recipe, file.network);
   write_plan_file(out, file, graph);
-  write_json_result(flags.json_file, optimized ? to_json(*optimized) : to_json(file, graph));
+  if (answers.front) write_front(*flags.pareto, *answers.front);
+  write_json_result(flags.json_file, answers.optimized ? to_json(answers) : to_json(file, graph));
   print(file, out);
-  if (optimized) std::cout << text_of(*optimized);
+  print(answers);
   return 0;
 }
 
