@@ -4,10 +4,10 @@
 #include <limits>
 #include <set>
 
-#include "app/forecast.h"
 #include "optimize/bound.h"
 #include "plan/make_plan.h"
 #include "tasks/costs.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -42,11 +42,11 @@ PlanLow low_of(const TrainJob& job, const Plan& plan) {
 }  // namespace
 
 double least_work_s(const TrainJob& job) {
-  const Forecast forecast(job);
+  const PricedStep step = priced_step(job);
   const auto groups = groups_of(job.plan);
   double low = 0;
-  for (const Task& task : forecast.list().tasks)
-    if (task.flops > 0) low += forecast.costs().of(task, groups[task.group.value]->workers).low;
+  for (const Task& task : step.list().tasks)
+    if (task.flops > 0) low += step.costs().of(task, groups[task.group.value]->workers).low;
   return low;
 }
 

@@ -37,9 +37,10 @@ const std::map<std::string, Names> direct_permissions = {
     {"exec", {"tasks", "trace", "backends"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
+    {"tune", {"train"}},
     {"tickets", {"train"}},
     {"report", {"trace", "plan"}},
-    {"app", {"tickets", "report", "sim", "optimize", "train"}},
+    {"app", {"tickets", "report", "sim", "optimize", "tune"}},
 };
 
 // Libraries that belong to few rooms: which headers, and the folders that may include them.
