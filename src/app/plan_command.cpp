@@ -141,8 +141,7 @@ JobOptions job_options(const PlanFlags& flags) {
 std::vector<PlannedBucket> buckets_of(const Blueprint& blueprint) {
   std::vector<PlannedBucket> buckets;
   for (const Bucket& bucket : blueprint.buckets)
-    buckets.push_back(
-        {bucket.segment.value, static_cast<std::int64_t>(bucket.bytes), blueprint.plan.reduction});
+    buckets.push_back({bucket.segment.value, static_cast<std::int64_t>(bucket.bytes)});
   return buckets;
 }
 

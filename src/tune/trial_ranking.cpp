@@ -72,7 +72,7 @@ void mix_kinds(std::vector<std::size_t>& order, const Choice& choice) {
 
 std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan) {
   Json cut = to_json(plan, graph);
-  for (const char* key : {"recipe", "platform", "predicted", "cpus"}) cut.erase(key);
+  for (const char* key : {"regatta_plan", "recipe", "platform", "cpus"}) cut.erase(key);
   if (takes_all_cpus(plan)) cut["workers_submit"] = true;  // all that CPUs decide
   return "step " + recipe.model + " " + recipe.input.text() + "/" + std::to_string(recipe.classes) +
          " batch " + std::to_string(recipe.batch) + " x " + std::to_string(recipe.accumulate) +
