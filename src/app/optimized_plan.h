@@ -42,9 +42,6 @@ struct Optimized {
   std::vector<std::string> reasons;
 };
 
-// What a platform's nodes that the plan does not use draw meanwhile.
-double unused_watts(const Plan& plan, const Platform& platform);
-
 // Throws InputError with the bound that forbids it, if nothing can meet the limits.
 Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platform& platform,
                          const sim::Profiles& profiles, const NodeOptions& options,
