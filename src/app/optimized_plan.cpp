@@ -18,7 +18,8 @@ using optimize::Outcome;
 using optimize::Problem;
 using optimize::Quantity;
 
-constexpr std::size_t simulated_choices = 5;  // the best few by the model
+constexpr std::size_t simulated_choices = 5;   // the best few by the model
+constexpr std::size_t most_plain_choices = 6;  // all devices, and single ones
 // Pipelines that the model finds no more than so many times as bad as the best shares are simulated
 // too: it knows less of them.
 constexpr std::size_t simulated_pipelines = 2, most_stages = 4;
@@ -106,6 +107,17 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     if (excess(problem, choice.outcome, request.limits) > 0) continue;
     consider(candidate(subject, choice));
     if (picked.best && picked.best->nodes > most_simulated_nodes) break;
+  }
+  // So that no plan is worse than what anyone would try first, whatever the model thinks of it.
+  std::size_t plain = 0;
+  for (const Choice& choice : plain_choices(problem, request.objective, request.limits)) {
+    const bool known = std::ranges::any_of(
+        found.best, [&](const Choice& each) { return each.uses == choice.uses; });
+    if (known || excess(problem, choice.outcome, request.limits) > 0 ||
+        ++plain > most_plain_choices)
+      continue;
+    std::optional<Candidate> made = candidate(subject, choice);
+    if (made && made->nodes <= most_simulated_nodes) consider(std::move(made));
   }
   for (const optimize::Pipeline& each : best_pipelines(problem, request.objective, request.limits,
                                                        most_stages, simulated_pipelines)) {

@@ -200,4 +200,27 @@ Found search(const Problem& problem, Objective objective, const Limits& limits, 
   return Search(problem, objective, limits, keep).run();
 }
 
+std::vector<Choice> plain_choices(const Problem& problem, Objective objective,
+                                  const Limits& limits) {
+  std::vector<std::vector<NodeUse>> plain(1);  // the first: all devices
+  for (std::size_t k = 0; k < problem.nodes.size(); ++k) {
+    const NodeKind& node = problem.nodes[k];
+    NodeUse all{static_cast<int>(k), node.count, {}};
+    for (std::size_t d = 0; d < node.devices.size(); ++d) {
+      all.parts.push_back({node.devices[d].offered ? node.devices[d].units : 0, 0});
+      if (!node.devices[d].offered) continue;
+      NodeUse alone{static_cast<int>(k), 1, std::vector<NodeUse::Part>(node.devices.size())};
+      alone.parts[d].units = 1;
+      plain.push_back({std::move(alone)});
+    }
+    if (std::ranges::any_of(all.parts, [](const NodeUse::Part& part) { return part.units > 0; }))
+      plain.front().push_back(std::move(all));
+  }
+  std::vector<Choice> choices;
+  for (std::vector<NodeUse>& uses : plain)
+    if (std::optional<Choice> choice = best_shares(problem, std::move(uses), objective, limits))
+      choices.push_back(std::move(*choice));
+  return choices;
+}
+
 }  // namespace regatta::optimize

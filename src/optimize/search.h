@@ -17,4 +17,9 @@ struct Found {
 // can hold the batch.
 Found search(const Problem& problem, Objective objective, const Limits& limits, std::size_t keep);
 
+// What anyone would try first: all devices at full speed, and one device alone of each kind. Those
+// that can hold the batch.
+std::vector<Choice> plain_choices(const Problem& problem, Objective objective,
+                                  const Limits& limits);
+
 }  // namespace regatta::optimize

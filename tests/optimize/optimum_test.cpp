@@ -30,7 +30,7 @@ double bound_of(const Problem& problem, Objective objective, double optimum) {
 class Optimum : public testing::TestWithParam<Objective> {};
 
 TEST_P(Optimum, IsFoundAndNeverBelowTheBound) {
-  const std::uint32_t count = GetParam() == Objective::edp ? cases / 20 : cases;
+  const std::uint32_t count = GetParam() == Objective::edp ? cases / 50 : cases;
   int found = 0;
   for (std::uint32_t number = 0; number < count; ++number) {
     const Problem problem = generated(number, {});
