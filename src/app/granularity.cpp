@@ -53,8 +53,8 @@ Known known_of(const TrainJob& job, const PlanOptions& options,
 bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
   const bool open = !options.team && !options.chunks && options.workers > 1;
   return open &&
-         (job.recipe.batch < options.workers ||
-          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return node.op->meets; }));
+         (granules_of(job.graph, job.recipe.batch) < options.workers ||
+          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
 }
 
 // By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
@@ -75,7 +75,8 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
     if (known < known_enough) return {0, 0, coarse.seconds};
   }
   if (options.chunks) return coarse;
-  options.chunks = {std::min<std::int64_t>(4 * options.workers, job.recipe.batch)};
+  options.chunks = {
+      std::min<std::int64_t>(4 * options.workers, granules_of(job.graph, job.recipe.batch))};
   const Known fine = known_of(job, options, profile);
   return {std::max(coarse.share, fine.share), std::max(coarse.measured, fine.measured),
           std::min(coarse.seconds, fine.seconds)};

@@ -225,9 +225,12 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
                      const sim::Profiles& profiles, const NodeOptions& options) {
   const std::vector<NamedNode> nodes = chosen_nodes(platform, options.nodes);
   const std::vector<Place> places = places_on(nodes);
-  if (recipe.batch < std::ssize(places))
-    throw InputError("--batch " + std::to_string(recipe.batch) + " cannot be shared among " +
-                     std::to_string(places.size()) + " groups: use more samples or fewer --nodes");
+  const std::int64_t granule = granule_of(graph);
+  if (granules_of(graph, recipe.batch) < std::ssize(places))
+    throw InputError("--batch " + std::to_string(recipe.batch) +
+                     (granule > 1 ? " in groups of " + std::to_string(granule) : std::string()) +
+                     " cannot be shared among " + std::to_string(places.size()) +
+                     " groups: use more samples or fewer --nodes");
   const auto with = [&](const std::vector<std::int64_t>& shares) {
     return plan_with(shares, places, nodes, graph, recipe, platform, options);
   };
@@ -238,16 +241,18 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
                        std::to_string(places.size()) + " groups");
     return with(shares);
   }
-  const std::vector<std::int64_t> equal = equal_chunks(recipe.batch, std::ssize(places));
+  const std::vector<std::int64_t> equal = equal_chunks(recipe.batch, std::ssize(places), granule);
   if (options.shares == "equal") return with(equal);
   // The costs of shares of two sizes tell what a share costs beside its samples.
   const auto costs = [&](const std::vector<std::int64_t>& shares) {
     return share_costs(with(shares), sim::PreparedFleet(graph, recipe, platform, profiles));
   };
   const ShareCosts first = costs(equal);
-  const ShareCosts second = costs(balanced_shares(participants_of(first, first), recipe.batch));
-  return with(balanced_shares(
-      within_memory(participants_of(first, second), first, second, recipe.batch), recipe.batch));
+  const ShareCosts second =
+      costs(balanced_shares(participants_of(first, first), recipe.batch, granule));
+  return with(
+      balanced_shares(within_memory(participants_of(first, second), first, second, recipe.batch),
+                      recipe.batch, granule));
 }
 
 void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet) {
@@ -282,7 +287,8 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
           : equal_chunks(recipe.batch,
                          std::min(options.plan.chunks ? options.plan.chunks->front()
                                                       : chunks_of_a_stage * std::ssize(stages),
-                                  recipe.batch));
+                                  granules_of(graph, recipe.batch)),
+                         granule_of(graph));
   NodeOptions whole = options;  // a group's workers are one team for each chunk
   whole.plan.chunks.reset();
   const std::vector<NamedNode> all = all_nodes(platform);

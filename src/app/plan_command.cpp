@@ -152,7 +152,7 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (flags.shares && flags.chunks)
     throw InputError("--shares cuts the batch itself: drop --chunks");
   if (shared_out)
-    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
+    options.plan.chunks = {chunks_at_most(options, workers)};
   else if (flags.shares)
     options.plan.chunks = samples_of(*flags.shares);
   if (granularity_named(flags.granularity) == GranularityKind::automatic) {

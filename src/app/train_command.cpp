@@ -369,7 +369,7 @@ TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goa
   if (shared_out && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (shared_out)
-    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
+    options.plan.chunks = {chunks_at_most(options, workers)};
   else if (flags.shares)
     options.plan.shares = samples_of(*flags.shares);
   options.plan.devices = devices_named(flags.devices);

@@ -35,7 +35,8 @@ double apart_with(TrainJob& job, DeviceGroup& group, const std::vector<std::int6
   use(group, chunks);
   const Forecast forecast(job);
   better = balanced_chunks(chunks,
-                           chunk_seconds(forecast.blueprint(), forecast.list(), forecast.costs()));
+                           chunk_seconds(forecast.blueprint(), forecast.list(), forecast.costs()),
+                           granule_of(job.graph));
   return apart(meetings(forecast.blueprint(), forecast.list(), forecast.costs()));
 }
 
@@ -100,6 +101,11 @@ std::vector<std::int64_t> samples_of(const std::string& shares) {
   return parse_sizes("--shares", shares);
 }
 
+std::int64_t chunks_at_most(const JobOptions& options, int workers) {
+  const std::int64_t granule = std::max<std::int64_t>(1, options.batch_norm_group);
+  return std::min<std::int64_t>(workers, (options.batch + granule - 1) / granule);
+}
+
 ShareTrials share_trials(const TrainJob& job, const std::string& granularity,
                          std::optional<std::int64_t> steps) {
   if (granularity_named(granularity) == GranularityKind::fixed || job.plan.deterministic) return {};
@@ -115,8 +121,10 @@ void share_out(TrainJob& job, const std::string& shares, int workers,
   if (groups_of(job.plan).size() != 1)
     throw InputError("--shares " + shares +
                      " is for CPU workers alone; of several devices tell the samples of each");
-  if (job.recipe.batch < workers)
+  const std::int64_t granule = granule_of(job.graph);
+  if (granules_of(job.graph, job.recipe.batch) < workers)
     throw InputError("--shares " + shares + ": a batch of " + std::to_string(job.recipe.batch) +
+                     (granule > 1 ? " in groups of " + std::to_string(granule) : std::string()) +
                      " has no chunk for each of " + std::to_string(workers) + " workers");
   DeviceGroup& group = cpu_group_of(job.plan, "--shares");
   group.workers = workers;
@@ -124,10 +132,10 @@ void share_out(TrainJob& job, const std::string& shares, int workers,
   group.slow = slow_workers(slow, workers);
   job.plan.placement = Placement::hybrid;
   job.plan.order.clear();
-  if (shares == "equal") return use(group, equal_chunks(job.recipe.batch, workers));
+  if (shares == "equal") return use(group, equal_chunks(job.recipe.batch, workers, granule));
   std::vector<double> speeds(static_cast<std::size_t>(workers), 1);
   for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
-  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch)));
+  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch, granule)));
   if (workers < 2 || !trials.budget) return;
   // What a chunk costs beside others is known less well than how long a few steps take.
   if (!job.profile) job.profile = profile_here();

@@ -29,6 +29,9 @@ inline bool shares_of_workers(const std::string& shares) {
 // Otherwise it is samples of each device, after commas. Throws InputError.
 std::vector<std::int64_t> samples_of(const std::string& shares);
 
+// One for each worker, or as many as the batch can be cut into.
+std::int64_t chunks_at_most(const JobOptions& options, int workers);
+
 // Whether shares are tried out, and for how long.
 struct ShareTrials {
   // By the seconds that a step is predicted to take; none: predictions alone decide.

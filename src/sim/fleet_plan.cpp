@@ -202,7 +202,8 @@ void PreparedFleet::spread(const Spread& spread) {
   if (spread.ranks > 0) sites.resize(static_cast<std::size_t>(spread.ranks));
   const auto count = static_cast<std::int64_t>(sites.size());
   std::vector<std::int64_t> batches(sites.size(), spread.batch);
-  if (spread.by_speed) batches = shares_by_speed(speeds_of(sites), spread.batch * count);
+  if (spread.by_speed)
+    batches = shares_by_speed(speeds_of(sites), spread.batch * count, granule_of(graph_));
   fleet_.update = spread.update;
   fleet_.server_sends_last = spread.server_sends_last;
   const double flops = spread.images_per_s * step_flops(graph_);

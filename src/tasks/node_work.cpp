@@ -188,6 +188,7 @@ int NodeWork::home_memory(std::uint32_t buffer) const {
     case BufferKind::packed:
       return memory_of(GroupId{what.second});
     case BufferKind::statistics:
+      return blueprint().group_samples > 0 ? -1 : memory_of(blueprint().owner);
     case BufferKind::state:
     case BufferKind::parameters:
     case BufferKind::moment:
