@@ -25,6 +25,8 @@ FleetMap::FleetMap(const Fleet& fleet)
     nodes.insert(rank.node);
     nodes.insert(rank.nodes.begin(), rank.nodes.end());
   }
+  for (int node = 0; node < wiring_.nodes(); ++node)
+    if (!nodes.contains(node)) unused_watts_ += wiring_.node(node).watts_unused();
   for (const int node : nodes) {
     const std::vector<PlatformGroup>& groups = wiring_.node(node).groups;
     for (int g = 0; g < static_cast<int>(groups.size()); ++g) {

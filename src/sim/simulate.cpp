@@ -26,6 +26,8 @@ std::vector<trace::Counter> joules_of(const FleetMap& map, const ReplicaOutcome&
       const double before = s > 0 ? outcome.joules[(s - 1) * hosts + h] : 0;
       sums[map.host_names()[h].group] += outcome.joules[s * hosts + h] - before;
     }
+    const double seconds = outcome.step_ends[s] - (s > 0 ? outcome.step_ends[s - 1] : 0);
+    if (map.unused_watts() > 0) sums["unused nodes"] += map.unused_watts() * seconds;
     for (const auto& [group, joules] : sums)
       counters.push_back({"energy " + group, "J", "estimate", static_cast<std::int64_t>(s) + 1,
                           nanoseconds(outcome.step_ends[s]), joules});

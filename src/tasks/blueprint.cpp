@@ -108,7 +108,7 @@ GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
 }
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training) {
+                         bool training, bool several_ranks) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
   Blueprint blueprint{.graph = graph,
@@ -129,7 +129,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .partials_offset = std::vector<std::size_t>(nodes),
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
-                      .precision = numbers.precision};
+                      .precision = numbers.precision,
+                      .several_ranks = several_ranks};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));

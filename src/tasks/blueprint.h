@@ -53,10 +53,12 @@ struct Blueprint {
   OptimizerSettings optimizer;
   Dtype sample_dtype = Dtype::u8;
   Precision precision = Precision::fp32;
+  bool several_ranks = false;  // others have the rest of the batch: chunks meet with theirs
 
-  bool cut() const { return chunks.size() > 1; }
+  // The batch comes in several chunks, here or elsewhere.
+  bool cut() const { return chunks.size() > 1 || several_ranks; }
   // StarPU adds the gradients; with a single chunk there is nothing to add.
-  bool by_redux() const { return plan.reduction == Reduction::redux && cut(); }
+  bool by_redux() const { return plan.reduction == Reduction::redux && chunks.size() > 1; }
   // The forward and backward of a chunk are one task, so its arena may serve the next chunk.
   bool whole_chunks() const;
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
@@ -77,7 +79,7 @@ struct Numbers {
 };
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training);
+                         bool training, bool several_ranks = false);
 
 // How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
 // batch is shared out in the plan's proportions, in whole granules but for its last; a chunk may
