@@ -8,10 +8,12 @@
 
 #include "app/command.h"
 #include "app/cpu_use.h"
+#include "app/devices.h"
 #include "app/granularity.h"
 #include "app/openmp_environment.h"
 #include "app/placement.h"
 #include "app/recipe_flags.h"
+#include "app/run_energy.h"
 #include "app/tracing.h"
 #include "app/unequal.h"
 #include "base/error.h"
@@ -20,6 +22,7 @@
 #include "data/skips.h"
 #include "platform/disturbance.h"
 #include "platform/machine.h"
+#include "platform/probe.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
 #include "train/memory_check.h"
@@ -117,7 +120,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "threads that work on a chunk together; --workers counts all of them")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
-  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
+  app.add_option("--devices", flags.devices,
+                 "cpu, cuda, cpu,cuda, or auto: the GPU where there is one, else the CPUs")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--shares", flags.shares,
@@ -199,11 +203,12 @@ class StopOnSignals {
 // Shows progress and gathers what --json reports; the run folder hears everything too.
 class Console : public TrainObserver {
  public:
-  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, Refinement* refinement,
-          const TrainJob& job, const TrainGoal& goal)
+  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, RunEnergy& energy,
+          Refinement* refinement, const TrainJob& job, const TrainGoal& goal)
       : folder_(folder),
         tracing_(tracing),
         meter_(meter),
+        energy_(energy),
         refinement_(refinement),
         batch_(job.recipe.samples_per_step()),
         images_(job.data->info().count),
@@ -214,6 +219,7 @@ class Console : public TrainObserver {
 
   void on_step(const StepRecord& record) override {
     meter_.on_step();
+    energy_.on_step();
     folder_.on_step(record);
     tracing_.on_step(record);
     if (refinement_) refinement_->on_step(record);
@@ -284,6 +290,7 @@ class Console : public TrainObserver {
   RunFolder& folder_;
   Tracing& tracing_;
   LoadMeter& meter_;
+  RunEnergy& energy_;
   Refinement* refinement_;  // null: none
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;
@@ -372,7 +379,7 @@ TrainJob new_job(const TrainFlags& flags, const TensorFile& init, TrainGoal& goa
     options.plan.chunks = {chunks_at_most(options, workers)};
   else if (flags.shares)
     options.plan.shares = samples_of(*flags.shares);
-  options.plan.devices = devices_named(flags.devices);
+  options.plan.devices = devices_here(flags.devices);
   options.plan.gpu_layout = layout_named(flags.layout);
   options.precision = precision_named(flags.precision);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
@@ -603,7 +610,8 @@ int run_train(std::span<const char* const> arguments) {
   const bool slowed = std::ranges::any_of(slowness_of(job.plan), [](double f) { return f > 1; });
   if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
     refinement.emplace(executor, job.recipe);
-  Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
+  RunEnergy energy(executor, this_machine().nodes.front());
+  Console console(run, tracing, meter, energy, refinement ? &*refinement : nullptr, job, goal);
   const Speed speed = [&] {
     const StopOnSignals watch;
     return train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
@@ -614,9 +622,11 @@ int run_train(std::span<const char* const> arguments) {
   if (refinement && caught_signal == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";
-  const Json result = result_of(job, executor, console, meter, speed, folder);
+  const std::vector<GroupJoules> drawn = energy.finish();
+  Json result = result_of(job, executor, console, meter, speed, folder);
+  result["energy"] = to_json(drawn, energy.seconds());
   write_json_result(flags.json_file, result);
-  write_speed(folder, speed);
+  write_end(folder, speed, result["energy"]);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf(
       "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",
