@@ -109,7 +109,7 @@ std::vector<DeviceKind> devices_named(const std::string& text) {
   if (text == "cuda") return {DeviceKind::cuda};
   if (text == "cpu,cuda") return {DeviceKind::cpu, DeviceKind::cuda};
   if (text == "cuda,cpu") return {DeviceKind::cuda, DeviceKind::cpu};
-  throw InputError("--devices " + text + ": use cpu, cuda or cpu,cuda");
+  throw InputError("--devices " + text + ": use auto, cpu, cuda or cpu,cuda");
 }
 
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options) {
