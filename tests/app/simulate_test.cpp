@@ -82,6 +82,33 @@ TEST(SimulateCommand, OfAThousandNodesIsTracedOnAScreen) {
   EXPECT_THAT(traced.out, HasSubstr("between the busiest and the idlest; --json FILE has all"));
 }
 
+// Cores and a GPU share each batch, on a platform that has both.
+TEST(SimulateCommand, APlanWithAGpuIsReadByAllCommands) {
+  const TemporaryFolder folder;
+  const std::string plan = (folder.path() / "plan.json").string();
+  const std::string run = (folder.path() / "run").string();
+  const std::string json = (folder.path() / "compared.json").string();
+  const ProgramRun planned =
+      run_regatta({"plan", "--model", "lenet5", "--batch", "256", "--platform",
+                   platform("gpu-and-old"), "--devices", "cpu,cuda", "--explain", "--out", plan});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr(": compute: "));
+  ASSERT_EQ(run_regatta({"simulate", plan, "--platform", platform("gpu-and-old"), "--steps", "6",
+                         "--out", run})
+                .code,
+            0);
+  for (const char* command : {"trace", "doctor", "report"}) {
+    const ProgramRun done = run_regatta({command, run});
+    EXPECT_EQ(done.code, 0) << command << done.err;
+  }
+  const ProgramRun compared = run_regatta({"compare", run, "--json", json});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Json row = read_json(json)["rows"][0];
+  EXPECT_EQ(row["quantity"], "step_s");
+  EXPECT_NEAR(row["simulated"].get<double>(), row["measured"].get<double>(),
+              0.05 * row["measured"].get<double>());
+}
+
 // One box of seven GPUs, six of them on slow slots, as both commands see it.
 TEST(SimulateCommand, MeansTheSameAsPlan) {
   const TemporaryFolder folder;
