@@ -30,7 +30,8 @@ Platform far_apart(int nodes) {
 
 Graph one_norm() {
   NetBuilder net("one norm", {1, 8, 8});
-  const NodeId x = net.batch_norm("norm", net.conv("conv", net.input(), {.channels = 4}));
+  const NodeId x =
+      net.batch_norm("norm", net.conv("conv", net.input(), {.channels = 4, .kernel = 3}));
   return fuse(std::move(net).finish(net.dense("dense", x, 3)));
 }
 
@@ -60,7 +61,7 @@ TEST(RankMeetings, TakeTheirMessagesTime) {
   EXPECT_LT(on_nodes(whole, 1, 8).step_s[0], 0.01) << "one rank is alone";
 }
 
-// Up a binary tree and down again: four ranks are three deep.
+// Up a binary tree and down again: with four ranks two messages each way wait for each other.
 TEST(RankMeetings, OfManyRanksGoThroughATree) {
   const double message = 2 * latency, ring = 2 * 3 * message;
   EXPECT_NEAR(on_nodes(one_norm(), 4, 2).step_s[0], ring + 2 * 4 * message, 0.01);
@@ -81,6 +82,7 @@ TEST(RankMeetings, JoulesAreThoseOfTasksOfIdlingAndOfUnusedNodes) {
   plan.segments = segments_named(graph, "step");
   plan.nodes = {{"n-0", {{.chunks = {4}}}}};
   Platform platform = far_apart(3);
+  platform.nodes[0].groups[0].costs.flops = 1e7;  // a step takes milliseconds
   const auto simulated = [&] {
     PreparedFleet fleet(graph, recipe, platform, {});
     fleet.follow(plan);
