@@ -4,7 +4,6 @@
 
 #include "app/command.h"
 #include "app/fleet_request.h"
-#include "app/forecast.h"
 #include "app/placement.h"
 #include "app/simulate_here.h"
 #include "base/files.h"
@@ -15,6 +14,7 @@
 #include "tasks/footprint.h"
 #include "trace/store.h"
 #include "train/run_folder.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 // What was known before the run; what was not is played.
 Planned planned_of(const TrainJob& job, const Json& run) {
-  const Forecast forecast(job);
-  const Played played = forecast.play();
+  const PricedStep step = priced_step(job);
+  const Played played = step.play();
   Planned planned;
   const auto predicted = run.find("predicted_step_s");
   planned.step_s = predicted != run.end() && predicted->is_number() ? predicted->get<double>()
@@ -32,7 +32,7 @@ Planned planned_of(const TrainJob& job, const Json& run) {
   planned.watts = cpus_of(job.plan) * assumed_watts_per_cpu;
   planned.energy_j = *planned.watts * *planned.step_s;
   double bytes = 0;
-  for (const Footprint& each : footprints(forecast.blueprint(), {&forecast.list()}))
+  for (const Footprint& each : footprints(step.blueprint(), {&step.list()}))
     bytes += static_cast<double>(each.bytes);
   planned.peak_bytes = bytes;
   for (const PlayedShares& worker : played.workers) planned.busy.push_back(worker.busy);
@@ -61,7 +61,7 @@ std::int64_t steps_beside(const trace::Record& measured) {
 // The policy of another scheduler is not ours to simulate: what it did is repeated.
 std::string replay_strangers(TrainJob& job, const trace::Record& measured) {
   if (job.plan.scheduler == own_scheduler || job.plan.placement != Placement::dynamic) return {};
-  const Forecast asked(job);
+  const PricedStep asked = priced_step(job);
   job.plan.order = recorded_order(measured, asked.blueprint(), asked.list());
   job.plan.placement = Placement::fixed;
   return "the run was scheduled by StarPU's " + job.plan.scheduler +
@@ -99,7 +99,7 @@ int run_compare(std::span<const char* const> arguments) {
   const bool on_platform = run_json.contains("platform");
   TrainJob job = on_platform ? job_of_run(run_json) : read_run_json(folder).job;
   const trace::Record measured = trace::read_store(trace::store_of(folder));
-  job.profile = profile_here();
+  job.profile = stored_profile();
   const std::int64_t count = steps.value_or(steps_beside(measured));
   std::string remark = "the run was simulated, and is laid beside the same plan simulated again";
   if (!on_platform) remark = replay_strangers(job, measured);

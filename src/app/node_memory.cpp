@@ -5,7 +5,6 @@
 #include "app/node_places.h"
 #include "app/node_plan.h"
 #include "base/error.h"
-#include "tasks/choose.h"
 #include "tasks/footprint.h"
 #include "tasks/stages.h"
 

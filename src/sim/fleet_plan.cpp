@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tasks/choose.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
 #include "tasks/stages.h"

@@ -281,7 +281,7 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;
   if (!job.class_names.empty()) json[class_names_key] = job.class_names;
-  if (job.choice) json["predicted_step_s"] = job.choice->best().expected_seconds();
+  if (job.predicted_step) json["predicted_step_s"] = job.predicted_step->count();
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
 
