@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/mask.h"
 #include "exec/executor.h"
 #include "models/onnx.h"
 #include "plan/make_plan.h"
@@ -58,6 +59,7 @@ struct JobOptions {
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
+  std::optional<Mask> mask;  // must fit the network; masked weights are zero from the start
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
   PlanOptions plan;            // its workers and layout are filled in
   // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.
@@ -79,6 +81,7 @@ struct TrainJob {
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;
+  std::optional<Mask> mask;  // its fingerprint is in the recipe
 
   ExecOptions exec_options(bool training) const;
 };
