@@ -6,6 +6,7 @@
 
 #include "data/mask.h"
 #include "data/safetensors.h"
+#include "exec/bucket_masks.h"
 #include "graph/graph.h"
 #include "models/onnx.h"
 
@@ -28,6 +29,9 @@ void require_fit(const Mask& mask, const Graph& graph, const std::string& from);
 // The same mask for a network that differs in some layers, such as one with other classes: tensors
 // of the same name and shape are taken, layers that have none keep all their weights.
 Mask mask_for(const Graph& graph, const Mask& mask);
+
+// As an executor of the graph takes it.
+ParameterMasks parameter_masks(const Mask& mask, const Graph& graph);
 
 // Masked weights become zero. In optimizer states ("conv1.weight.momentum_buffer") too.
 void apply(const Mask& mask, Weights& weights);
