@@ -24,8 +24,7 @@ struct PruneFlags {
 // The weights that the run began with.
 Weights start_of(const TicketSource& source, const PruneFlags& flags) {
   const Graph& graph = source.run.job.graph;
-  if (flags.initial)
-    return weights_from(graph, read_safetensors(*flags.initial), *flags.initial);
+  if (flags.initial) return weights_from(graph, read_safetensors(*flags.initial), *flags.initial);
   if (source.run.job.started_from)
     throw InputError("'" + source.folder.string() + "' started from the weights of '" +
                      *source.run.job.started_from + "': give them with --initial FILE");
@@ -39,9 +38,8 @@ Json to_json(const Mask& mask) {
                       {"weights", tensor.count()},
                       {"kept", tensor.kept()},
                       {"density", tensor.density()}});
-  return {{"model", mask.model},     {"fingerprint", mask.fingerprint()},
-          {"weights", mask.count()}, {"kept", mask.kept()},
-          {"density", mask.density()}, {"layers", layers}};
+  return {{"model", mask.model}, {"fingerprint", mask.fingerprint()}, {"weights", mask.count()},
+          {"kept", mask.kept()}, {"density", mask.density()},         {"layers", layers}};
 }
 
 int run_prune(const PruneFlags& flags) {

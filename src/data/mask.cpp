@@ -153,7 +153,7 @@ std::string Mask::fingerprint() const {
   return sha256_hex(content).substr(0, 16);
 }
 
-void apply(const MaskTensor& mask, std::span<float> values) {
+void zero_masked(const MaskTensor& mask, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!mask.keeps(static_cast<std::int64_t>(i))) values[i] = 0;
 }

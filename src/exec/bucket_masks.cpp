@@ -5,7 +5,7 @@
 
 namespace regatta {
 
-void apply_mask(const ParameterMasks& masks, ParameterId id, std::span<float> values) {
+void zero_masked(const ParameterMasks& masks, ParameterId id, std::span<float> values) {
   if (masks.empty() || masks[id.value].empty()) return;
   const std::vector<std::uint8_t>& bits = masks[id.value];
   if (bits.size() != (values.size() + 7) / 8) throw Error("tensor of the wrong size");

@@ -14,7 +14,7 @@ namespace regatta {
 using ParameterMasks = std::vector<std::vector<std::uint8_t>>;
 
 // Sets the masked ones of a parameter's values to zero.
-void apply_mask(const ParameterMasks& masks, ParameterId id, std::span<float> values);
+void zero_masked(const ParameterMasks& masks, ParameterId id, std::span<float> values);
 
 // By bucket; empty for a bucket of which no parameter is masked. Bits between parameters are set,
 // and cpu::mask_padding bytes follow the last.

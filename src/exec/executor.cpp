@@ -583,17 +583,17 @@ void Executor::watch(std::function<void(const ListTimes&)> sink, Depth depth) {
 void Executor::watch_no_more() { impl_->watch({}, Depth::task); }
 
 std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
-  std::vector<float> values = Impl::read(impl_->of_parameter(kind, id, second),
-                                         impl_->blueprint.parameter_offset[id.value],
-                                         graph().parameter(id).shape.elements());
+  std::vector<float> values =
+      Impl::read(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
+                 graph().parameter(id).shape.elements());
   // Only updates look at masks, so a gradient is whole in memory.
-  if (kind == BufferKind::gradient) apply_mask(impl_->parameter_masks(), id, values);
+  if (kind == BufferKind::gradient) zero_masked(impl_->parameter_masks(), id, values);
   return values;
 }
 void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values,
                      std::uint32_t second) {
   std::vector<float> masked(values.begin(), values.end());
-  apply_mask(impl_->parameter_masks(), id, masked);
+  zero_masked(impl_->parameter_masks(), id, masked);
   Impl::write(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
               masked, graph().parameter(id).shape.elements());
 }

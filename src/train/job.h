@@ -59,8 +59,8 @@ struct JobOptions {
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
-  std::optional<Mask> mask;  // must fit the network; masked weights are zero from the start
-  std::string mask_file;     // names it in errors
+  std::optional<Mask> mask;    // must fit the network; masked weights are zero from the start
+  std::string mask_file;       // names it in errors
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
   PlanOptions plan;            // its workers and layout are filled in
   // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.

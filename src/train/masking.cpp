@@ -86,20 +86,20 @@ ParameterMasks parameter_masks(const Mask& mask, const Graph& graph) {
   return masks;
 }
 
-void apply(const Mask& mask, Weights& weights) {
+void zero_masked(const Mask& mask, Weights& weights) {
   for (const MaskTensor& tensor : mask.tensors)
     if (const auto found = weights.find(tensor.name); found != weights.end())
-      apply(tensor, found->second);
+      zero_masked(tensor, found->second);
 }
 
-void apply(const Mask& mask, TensorFile& file) {
+void zero_masked(const Mask& mask, TensorFile& file) {
   for (NamedTensor& stored : file.tensors)
     for (const MaskTensor& tensor : mask.tensors) {
       const bool of_it = stored.name == tensor.name || stored.name.starts_with(tensor.name + ".");
       if (!of_it || stored.shape != tensor.shape || stored.dtype != Dtype::f32) continue;
       std::vector<float> values(static_cast<std::size_t>(tensor.count()));
       std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
-      apply(tensor, values);
+      zero_masked(tensor, values);
       std::memcpy(stored.bytes.data(), values.data(), stored.bytes.size());
     }
 }

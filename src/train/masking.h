@@ -34,7 +34,7 @@ Mask mask_for(const Graph& graph, const Mask& mask);
 ParameterMasks parameter_masks(const Mask& mask, const Graph& graph);
 
 // Masked weights become zero. In optimizer states ("conv1.weight.momentum_buffer") too.
-void apply(const Mask& mask, Weights& weights);
-void apply(const Mask& mask, TensorFile& file);
+void zero_masked(const Mask& mask, Weights& weights);
+void zero_masked(const Mask& mask, TensorFile& file);
 
 }  // namespace regatta

@@ -89,7 +89,7 @@ Memory steps_on_cpu(const TestBucket& bucket, const OptimizerSettings& settings,
   Memory m{bucket.parameters, zeros, zeros, zeros};
   for (int s = 1; s <= steps; ++s) {
     const UpdateNumbers numbers = numbers_of(settings, s);
-    const double squares = cpu::sum_squares(bucket.gradient.data(), bucket.tensors);
+    const double squares = cpu::sum_squares(bucket.gradient.data(), bucket.tensors, nullptr);
     const double* const sums[] = {&squares};
     const float scale = cpu::clip_scale(sums, numbers.clip_norm);
     UpdateStep step;
@@ -130,7 +130,7 @@ Memory steps_on_gpu(const TestBucket& bucket, const OptimizerSettings& settings,
   step.count = bucket.count;
   const auto enqueue = [&] {
     if (settings.clip_norm > 0) {
-      optimizer.sum_squares(gradient.data(), bucket.tensors, sum.data());
+      optimizer.sum_squares(gradient.data(), bucket.tensors, nullptr, sum.data());
       const double* const sums[] = {sum.data()};
       optimizer.clip_scale(sums, scale.data());
     }

@@ -383,9 +383,15 @@ void Optimizer::clip_scale(std::span<const double* const> squares, float* scale)
 
 void Optimizer::update(const UpdateStep& update) {
   if (update.count == 0) return;
-  const Step step{update.kind,           numbers(),         mark_,
-                  update.gradient_scale, update.gradient,   update.parameters,
-                  update.moments[0],     update.moments[1], update.average,
+  const Step step{update.kind,
+                  numbers(),
+                  mark_,
+                  update.gradient_scale,
+                  update.gradient,
+                  update.parameters,
+                  update.moments[0],
+                  update.moments[1],
+                  update.average,
                   update.mask};
   // Where gradients are clipped by their norm, clip_scale() has seen to it.
   if (mark_ && !update.gradient_scale) {
