@@ -35,4 +35,25 @@ TicketSource ticket_source(const std::string& from) {
   return source;
 }
 
+void declare_ticket(CLI::App& app, std::string& from, std::optional<std::string>& mask) {
+  app.add_option("run", from, "a run folder (its newest checkpoint), or a checkpoint of one")
+      ->required()
+      ->type_name("RUN|CHECKPOINT");
+  app.add_option("--mask", mask, "the mask (default: the one that the run was trained with)")
+      ->type_name("FILE");
+}
+
+Mask mask_of(const TicketSource& source, const std::optional<std::string>& file) {
+  const TrainJob& job = source.run.job;
+  if (file) {
+    Mask mask = read_mask(*file);
+    require_fit(mask, job.graph, *file);
+    return mask;
+  }
+  if (!job.mask)
+    throw InputError("'" + source.folder.string() +
+                     "' was trained without a mask: give one with --mask FILE");
+  return *job.mask;
+}
+
 }  // namespace regatta::app

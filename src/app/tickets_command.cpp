@@ -1,6 +1,5 @@
 #include "app/tickets_command.h"
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,9 +9,11 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<TicketsSubcommand, 1> subcommands{{
+constexpr TicketsSubcommand subcommands[]{
     {"prune", "which weights of a trained network stay, as a mask", declare_tickets_prune},
-}};
+    {"export", "a pruned network for PyTorch", declare_tickets_export},
+    {"compact", "the same network without its dead channels", declare_tickets_compact},
+};
 
 }  // namespace
 

@@ -14,6 +14,8 @@ struct TicketsSubcommand {
   std::function<int()> (*declare)(CLI::App& app);
 };
 
+std::function<int()> declare_tickets_compact(CLI::App& app);
+std::function<int()> declare_tickets_export(CLI::App& app);
 std::function<int()> declare_tickets_prune(CLI::App& app);
 
 }  // namespace regatta::app
