@@ -1,0 +1,38 @@
+#include "app/tickets_command.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/command.h"
+
+namespace regatta::app {
+namespace {
+
+constexpr TicketsSubcommand subcommands[]{
+    {"prune", "which weights of a trained network stay, as a mask", declare_tickets_prune},
+    {"export", "a pruned network for PyTorch", declare_tickets_export},
+    {"compact", "the same network without its dead channels", declare_tickets_compact},
+};
+
+}  // namespace
+
+int run_tickets(std::span<const char* const> arguments) {
+  CLI::App app("Lottery tickets: pruned networks that are trained again from early weights.",
+               "regatta tickets");
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, std::function<int()>>> declared;
+  for (const TicketsSubcommand& each : subcommands) {
+    CLI::App* child = app.add_subcommand(std::string(each.name), std::string(each.summary));
+    declared.emplace_back(child, each.declare(*child));
+  }
+  app.footer(
+      "Example:\n  regatta tickets prune runs/lenet5 --keep 0.2 --out mask.safetensors\n"
+      "  regatta train --model lenet5 --data mnist --mask mask.safetensors");
+  if (!parse(app, arguments)) return 0;
+  for (const auto& [child, run] : declared)
+    if (child->parsed()) return run();
+  return 0;
+}
+
+}  // namespace regatta::app
