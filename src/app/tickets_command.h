@@ -14,6 +14,10 @@ struct TicketsSubcommand {
   std::function<int()> (*declare)(CLI::App& app);
 };
 
+std::function<int()> declare_tickets_estimate(CLI::App& app);
 std::function<int()> declare_tickets_prune(CLI::App& app);
+std::function<int()> declare_tickets_search(CLI::App& app);
+std::function<int()> declare_tickets_status(CLI::App& app);
+std::function<int()> declare_tickets_work(CLI::App& app);
 
 }  // namespace regatta::app

@@ -22,6 +22,7 @@
 #include "platform/machine.h"
 #include "train/calibrate.h"
 #include "train/checkpoint.h"
+#include "train/manifest.h"
 #include "train/memory_check.h"
 #include "train/refine.h"
 #include "train/run_folder.h"
@@ -41,7 +42,7 @@ struct TrainFlags {
   std::string granularity = "auto";
   bool explain = false;
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
-      scheduler, checkpoint_every;
+      scheduler, checkpoint_every, checkpoint_at, from;
   std::optional<int> keep;
   bool no_refine = false;
   TraceFlags trace;
@@ -96,6 +97,10 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--init", flags.init,
                  "start from these weights; classes are matched by name, if both have names")
       ->type_name("FILE");
+  app.add_option("--from", flags.from,
+                 "start where another run stood: weights, optimizer state, step and order of data\n"
+                 "of this checkpoint")
+      ->type_name("CHECKPOINT");
   app.add_flag("--new-classes", job.new_classes,
                "the outputs of --init or of net.onnx become the data's classes, whatever they\n"
                "were trained on");
@@ -158,6 +163,9 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "save after so many steps or so much time, such as 500, 30s, 10m, 2h\n"
                  "(always: after each epoch and at the end)")
       ->type_name("N|TIME");
+  app.add_option("--checkpoint-at", flags.checkpoint_at,
+                 "save after these steps too, and keep that: checkpoints/kept-N")
+      ->type_name("N,...");
   app.add_option("--keep", flags.keep, "checkpoints that stay, besides the best (default 2)")
       ->type_name("N")
       ->check(whole_number(1, 1000000));
@@ -451,8 +459,9 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
 // What the flags say goes before what the run was started with.
 CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy policy) {
   if (flags.checkpoint_every)
-    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep);
+    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep, policy.kept);
   policy.keep = flags.keep.value_or(policy.keep);
+  if (flags.checkpoint_at) policy.kept = parse_sizes("--checkpoint-at", *flags.checkpoint_at);
   return policy;
 }
 
@@ -498,11 +507,21 @@ TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& go
   return std::move(job);
 }
 
-void start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJob& job,
-                  Executor& executor) {
+// Where the new run starts: at its first step, or where --from says.
+TrainState start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJob& job,
+                        const TrainGoal& goal, Executor& executor) {
   initialise_weights(executor, job.recipe.seed);
   if (job.weights) set_weights(executor, *job.weights);
   if (flags.init) set_weights(executor, init, *flags.init);
+  if (!flags.from) return {};
+  if (const std::optional<std::string> fault = manifest_fault(*flags.from))
+    throw InputError("--from " + *flags.from + ": this is no checkpoint: " + *fault);
+  const TrainState state = load_checkpoint(*flags.from, executor);
+  if (state.step >= goal.last_step)
+    throw InputError("--from " + *flags.from + ": it has done " + std::to_string(state.step) +
+                     " steps, and the run ends after " + std::to_string(goal.last_step) +
+                     "; ask for more with --epochs or --steps");
+  return state;
 }
 
 // Where the run stood when it was left.
@@ -512,8 +531,7 @@ TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& 
   if (!has_checkpoints(folder)) {
     std::cerr << "'" << folder.string()
               << "' has no checkpoint yet: starting from its first step\n";
-    start_afresh(flags, {}, job, executor);
-    return {};
+    return start_afresh(flags, {}, job, goal, executor);
   }
   std::vector<std::string> damaged;
   const fs::path checkpoint = latest_checkpoint(folder, &damaged);
@@ -550,6 +568,7 @@ int run_train(std::span<const char* const> arguments) {
   CheckpointPolicy policy;
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
+  if (flags.init && flags.from) throw InputError("--init and --from exclude each other; give one");
   const TensorFile init =
       flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
   const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
@@ -574,7 +593,7 @@ int run_train(std::span<const char* const> arguments) {
     lock.emplace(*flags.resume);
     goal.from = go_on(flags, job, goal, executor);
   } else {
-    start_afresh(flags, init, job, executor);
+    goal.from = start_afresh(flags, init, job, goal, executor);
     fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
     lock.emplace(fresh->path());
   }
@@ -588,8 +607,10 @@ int run_train(std::span<const char* const> arguments) {
     };
   }
   // No one but the first checkpoint knows weights that came from outside.
-  if (flags.init || job.weights)
-    save_checkpoint(folder, executor, goal.from, policy.keep, std::nullopt, false, job.class_names);
+  const bool kept = fresh && policy.keeps(goal.from.step);
+  if (flags.init || flags.from || job.weights || kept)
+    save_checkpoint(folder, executor, goal.from, policy.keep, std::nullopt, false, job.class_names,
+                    kept);
   write_run_json(folder, job, goal.last_step, policy);
   RunFolder run(folder, executor, goal.from, policy, job.class_names);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);

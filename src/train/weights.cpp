@@ -224,6 +224,16 @@ TensorFile weights_of(const Executor& executor) {
   return file;
 }
 
+TensorFile file_of(const Graph& graph, const Weights& weights) {
+  TensorFile file;
+  for (const Parameter& parameter : graph.parameters())
+    file.tensors.push_back(float_tensor(parameter, weights.at(parameter.name)));
+  for (const Parameter& state : graph.states())
+    file.tensors.push_back(is_count(state) ? count_tensor(state, weights.at(state.name).front())
+                                           : float_tensor(state, weights.at(state.name)));
+  return file;
+}
+
 TensorFile optimizer_state_of(const Executor& executor) {
   TensorFile file;
   for (const Memory& memory : memories_of(executor))

@@ -33,6 +33,9 @@ TensorFile gradients_of(const Executor& executor);
 // Of the outputs of the network that the weights belong to; none if the file does not tell.
 std::vector<std::string> class_names_of(const TensorFile& weights);
 
+// All parameters and states of the graph, as a file holds them.
+TensorFile file_of(const Graph& graph, const Weights& weights);
+
 void set_weights(Executor& executor, const Weights& weights);
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from);
 // Puts the averaged parameters in the place of the parameters, and these in theirs.
