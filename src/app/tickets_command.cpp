@@ -1,6 +1,5 @@
 #include "app/tickets_command.h"
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,14 +9,16 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<TicketsSubcommand, 5> subcommands{{
+constexpr TicketsSubcommand subcommands[]{
     {"search", "train, prune, reset and train again: a search and its jobs",
      declare_tickets_search},
     {"work", "do jobs of a search, beside any number of other workers", declare_tickets_work},
     {"status", "who does what in a search, and when all is done", declare_tickets_status},
     {"estimate", "how long a search takes, alone and together", declare_tickets_estimate},
     {"prune", "which weights of a trained network stay, as a mask", declare_tickets_prune},
-}};
+    {"export", "a pruned network for PyTorch", declare_tickets_export},
+    {"compact", "the same network without its dead channels", declare_tickets_compact},
+};
 
 }  // namespace
 

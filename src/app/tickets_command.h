@@ -14,7 +14,9 @@ struct TicketsSubcommand {
   std::function<int()> (*declare)(CLI::App& app);
 };
 
+std::function<int()> declare_tickets_compact(CLI::App& app);
 std::function<int()> declare_tickets_estimate(CLI::App& app);
+std::function<int()> declare_tickets_export(CLI::App& app);
 std::function<int()> declare_tickets_prune(CLI::App& app);
 std::function<int()> declare_tickets_search(CLI::App& app);
 std::function<int()> declare_tickets_status(CLI::App& app);

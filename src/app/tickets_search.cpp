@@ -33,9 +33,9 @@ struct SearchFlags {
 
 // What jobs say themselves.
 const std::set<std::string> own_flags{
-    "--seed",    "--steps",          "--out",   "--resume",     "--mask",   "--from",
-    "--init",    "--checkpoint-at",  "--json",  "--plan",       "--replay", 
-    "--explain", "--save-gradients", "--trace", "--trace-steps"};
+    "--seed",           "--steps",         "--out",        "--resume", "--mask",   "--from",
+    "--init",           "--checkpoint-at", "--json",       "--plan",   "--replay", "--explain",
+    "--save-gradients", "--trace",         "--trace-steps"};
 
 void refuse_own_flags(const std::vector<std::string>& extras) {
   for (const std::string& text : extras) {

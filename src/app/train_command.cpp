@@ -437,11 +437,12 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--keep",           "--strict",    "--trace",
                                       "--trace-steps",    "--out",       "--init",
                                       "--save-gradients", "--no-refine", "--new-classes",
-                                      "--data",           "--quiet"};
+                                      "--data",           "--quiet",     "--mask"};
   if (flags.job.model.empty())
     for (const CLI::Option* option : app.get_options())
       if (option->count() > 0 && !allowed.contains(option->get_name()))
         throw InputError(option->get_name() + " cannot be changed by " + by + ": it is the plan's");
+  if (flags.recipe.mask) set_mask(job, read_mask(*flags.recipe.mask), *flags.recipe.mask);
   if (const auto names = class_names_of(init); !names.empty()) job.class_names = names;
   if (flags.job.new_classes) job.class_names.clear();
   job.data = open_for(job.recipe, job.recipe.data, Split::train, job.class_names, flags.job.strict);
@@ -571,9 +572,11 @@ int run_train(std::span<const char* const> arguments) {
   if (flags.init && flags.from) throw InputError("--init and --from exclude each other; give one");
   const TensorFile init =
       flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
-  const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
-                       : flags.placement.from_file() ? planned_job(app, flags, init, goal)
-                                                     : new_job(flags, init, goal);
+  TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
+                 : flags.placement.from_file() ? planned_job(app, flags, init, goal)
+                                               : new_job(flags, init, goal);
+  if (flags.init) job.started_from = *flags.init;
+  if (job.weights) job.started_from = flags.job.model;
   require_runnable(job);
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)

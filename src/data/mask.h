@@ -47,7 +47,7 @@ struct Mask {
 };
 
 // Sets masked values to zero; `values` has as many numbers as the tensor.
-void apply(const MaskTensor& mask, std::span<float> values);
+void zero_masked(const MaskTensor& mask, std::span<float> values);
 
 // A safetensors file: a U8 tensor of bits by parameter; shapes, model and fingerprint in the
 // metadata. Atomic, as write_file.

@@ -33,11 +33,11 @@ struct Job {
   std::string id;  // "seed1-reset0-level03-ticket"
   JobKind kind = JobKind::dense;
   std::uint64_t seed = 1;
-  std::int64_t reset = 0;  // step whose weights it starts from; 0 for dense and fresh
-  int level = 0;           // of pruning, or the number of the one-shot mask; 0: dense
-  double keep = 1;         // part of the maskable weights that stays
+  std::int64_t reset = 0;   // step whose weights it starts from; 0 for dense and fresh
+  int level = 0;            // of pruning, or the number of the one-shot mask; 0: dense
+  double keep = 1;          // part of the maskable weights that stays
   std::string pruned = {};  // the job whose trained weights are pruned; empty: no mask, or `mask`
-  std::string start = {};   // the job whose checkpoint at `reset` it starts from; empty: new weights
+  std::string start = {};  // the job whose checkpoint at `reset` it starts from; empty: new weights
   std::int64_t steps = 0;  // that it trains
   // Of jobs whose mask and weights come from another search: files, from the folder of the search.
   std::string mask = {}, init = {};

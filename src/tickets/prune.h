@@ -27,11 +27,12 @@ std::string_view criterion_name(Criterion criterion);
 Criterion criterion_named(std::string_view name);  // likewise
 
 struct PruneOptions {
-  double keep = 1;  // the part of all maskable weights (or channels) that stays, pruned ones counted
+  double keep =
+      1;  // the part of all maskable weights (or channels) that stays, pruned ones counted
   Scope scope = Scope::global;
   Criterion by = Criterion::magnitude;
-  std::uint64_t seed = 1;          // of Criterion::random
-  const Mask* previous = nullptr;  // what it masks stays masked
+  std::uint64_t seed = 1;            // of Criterion::random
+  const Mask* previous = nullptr;    // what it masks stays masked
   const Weights* initial = nullptr;  // for Criterion::magnitude_increase
 };
 

@@ -88,6 +88,16 @@ bool adopt(const fs::path& from, const fs::path& to) {
   return true;
 }
 
+TensorFile new_weights(const Graph& network, std::uint64_t seed) {
+  const Weights weights = initial_weights(network, seed);
+  TensorFile file;
+  for (const Parameter& parameter : network.parameters())
+    file.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
+  for (const Parameter& state : network.states())
+    file.tensors.push_back(to_tensor(state, weights.at(state.name)));
+  return file;
+}
+
 Json layers_of(const Mask& mask) {
   Json layers = Json::array();
   for (const MaskTensor& tensor : mask.tensors)
@@ -227,8 +237,7 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
       add("--checkpoint-at", steps);
     } else if (job.kind == JobKind::fresh && job.init.empty()) {
       const Graph network = network_of(folder.run_of(job.pruned));
-      write_safetensors(place / init_name,
-                        file_of(network, initial_weights(network, seed_for("fresh", job))));
+      write_safetensors(place / init_name, new_weights(network, seed_for("fresh", job)));
       add("--init", (place / init_name).string());
     }
     if (!job.start.empty())

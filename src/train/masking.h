@@ -6,6 +6,7 @@
 
 #include "data/mask.h"
 #include "data/safetensors.h"
+#include "exec/bucket_masks.h"
 #include "graph/graph.h"
 #include "models/onnx.h"
 
@@ -29,8 +30,11 @@ void require_fit(const Mask& mask, const Graph& graph, const std::string& from);
 // of the same name and shape are taken, layers that have none keep all their weights.
 Mask mask_for(const Graph& graph, const Mask& mask);
 
+// As an executor of the graph takes it.
+ParameterMasks parameter_masks(const Mask& mask, const Graph& graph);
+
 // Masked weights become zero. In optimizer states ("conv1.weight.momentum_buffer") too.
-void apply(const Mask& mask, Weights& weights);
-void apply(const Mask& mask, TensorFile& file);
+void zero_masked(const Mask& mask, Weights& weights);
+void zero_masked(const Mask& mask, TensorFile& file);
 
 }  // namespace regatta
