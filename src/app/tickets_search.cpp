@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <set>
 
 #include "app/command.h"
 #include "app/lists.h"
@@ -30,33 +29,6 @@ struct SearchFlags {
   bool no_work = false;
   WorkFlags work;
 };
-
-// What jobs say themselves.
-const std::set<std::string> own_flags{
-    "--seed",           "--steps",         "--out",        "--resume", "--mask",   "--from",
-    "--init",           "--checkpoint-at", "--json",       "--plan",   "--replay", "--explain",
-    "--save-gradients", "--trace",         "--trace-steps"};
-
-void refuse_own_flags(const std::vector<std::string>& extras) {
-  for (const std::string& text : extras) {
-    const std::string flag = text.substr(0, text.find('='));
-    if (own_flags.contains(flag))
-      throw InputError(flag + " cannot be given to a search: every job has its own");
-  }
-}
-
-std::vector<std::int64_t> parse_resets(const std::string& text, std::int64_t steps_per_epoch) {
-  std::vector<std::int64_t> resets;
-  for (const std::string& piece : listed(text)) {
-    const bool zero = piece == "0" || piece == "0e";
-    const Duration at = zero ? Duration{} : Duration::parse("--resets", piece);
-    resets.push_back(at.epochs ? at.count * steps_per_epoch : at.count);
-  }
-  std::ranges::sort(resets);
-  const auto repeated = std::ranges::unique(resets);
-  resets.erase(repeated.begin(), repeated.end());
-  return resets;
-}
 
 Search search_of(const SearchFlags& flags, const std::vector<std::string>& extras) {
   if ((flags.masks > 0) == (flags.levels > 0))

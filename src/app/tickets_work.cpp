@@ -4,14 +4,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "app/command.h"
+#include "app/lists.h"
 #include "app/tickets_command.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -87,6 +90,12 @@ void require_all_done(const SearchFolder& folder) {
                    " --again");
 }
 
+// What jobs say themselves.
+const std::set<std::string> own_flags{
+    "--seed",           "--steps",         "--out",        "--resume", "--mask",   "--from",
+    "--init",           "--checkpoint-at", "--json",       "--plan",   "--replay", "--explain",
+    "--save-gradients", "--trace",         "--trace-steps"};
+
 std::string flag_value(const std::vector<std::string>& flags, const std::string& flag) {
   for (std::size_t i = 0; i + 1 < flags.size(); ++i)
     if (flags[i] == flag) return flags[i + 1];
@@ -94,6 +103,27 @@ std::string flag_value(const std::vector<std::string>& flags, const std::string&
 }
 
 }  // namespace
+
+void refuse_own_flags(const std::vector<std::string>& extras) {
+  for (const std::string& text : extras) {
+    const std::string flag = text.substr(0, text.find('='));
+    if (own_flags.contains(flag))
+      throw InputError(flag + " cannot be given to a search: every job has its own");
+  }
+}
+
+std::vector<std::int64_t> parse_resets(const std::string& text, std::int64_t steps_per_epoch) {
+  std::vector<std::int64_t> resets;
+  for (const std::string& piece : listed(text)) {
+    const bool zero = piece == "0" || piece == "0e";
+    const Duration at = zero ? Duration{} : Duration::parse("--resets", piece);
+    resets.push_back(at.epochs ? at.count * steps_per_epoch : at.count);
+  }
+  std::ranges::sort(resets);
+  const auto repeated = std::ranges::unique(resets);
+  resets.erase(repeated.begin(), repeated.end());
+  return resets;
+}
 
 fs::path this_program() {
   std::error_code code;
@@ -121,7 +151,7 @@ TrainFacts facts_of(const std::vector<std::string>& train) {
   fs::remove(file, ignored);
   const Recipe recipe = recipe_from_json(json.at("recipe"));
   const auto data = open_for(recipe, recipe.data, Split::train, {});
-  return {recipe.samples_per_step(), steps_per_epoch(recipe, *data)};
+  return {recipe.samples_per_step(), steps_per_epoch(recipe, *data), json.at("recipe")};
 }
 
 void declare_work(CLI::App& app, WorkFlags& flags) {

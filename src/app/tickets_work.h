@@ -26,8 +26,15 @@ int work_on(const std::filesystem::path& search, const WorkFlags& flags);
 // the flags of the search, and its complaints are passed on.
 struct TrainFacts {
   std::int64_t samples_per_step = 0, steps_per_epoch = 0;
+  Json recipe = {};
 };
 TrainFacts facts_of(const std::vector<std::string>& train);
+
+// "0,500,2e" as steps, rising; throws InputError.
+std::vector<std::int64_t> parse_resets(const std::string& text, std::int64_t steps_per_epoch);
+
+// Flags of `regatta train` that every job of a search says itself are refused; throws InputError.
+void refuse_own_flags(const std::vector<std::string>& extras);
 
 // The program itself, to be run again.
 std::filesystem::path this_program();

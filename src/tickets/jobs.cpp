@@ -15,10 +15,11 @@ namespace regatta::tickets {
 namespace {
 
 constexpr int search_version = 1;
-constexpr std::array<std::pair<JobKind, std::string_view>, 4> kinds{{{JobKind::dense, "dense"},
+constexpr std::array<std::pair<JobKind, std::string_view>, 5> kinds{{{JobKind::dense, "dense"},
                                                                      {JobKind::ticket, "ticket"},
                                                                      {JobKind::fresh, "fresh"},
-                                                                     {JobKind::random, "random"}}};
+                                                                     {JobKind::random, "random"},
+                                                                     {JobKind::twin, "twin"}}};
 
 std::string two_digits(int number) {
   char text[16];

@@ -24,6 +24,7 @@ enum class JobKind {
   ticket,  // pruned, from the dense run's weights at the reset point
   fresh,   // a ticket's mask with new weights, trained from the first step
   random,  // a random mask that keeps as many weights of each layer, from the reset point's weights
+  twin,    // the whole network again from the reset point, in another order of the data
 };
 std::string_view kind_name(JobKind kind);
 JobKind kind_named(std::string_view name);  // throws InputError

@@ -242,7 +242,10 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
     }
     if (!job.start.empty())
       add("--from", kept_checkpoint(folder.run_of(job.start), job.reset).string());
-    if (!job.init.empty()) add("--init", (folder.path() / job.init).string());
+    if (!job.init.empty()) {
+      add("--init", (folder.path() / job.init).string());
+      arguments.emplace_back("--new-classes");  // other data has classes of other names
+    }
   }
   arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
   arguments.insert(arguments.end(), {"--no-refine", "--quiet"});

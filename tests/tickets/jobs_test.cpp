@@ -90,10 +90,10 @@ TEST(SearchJobs, NothingIsTrainedTwice) {
   const Search search = small_search();
   std::set<std::vector<std::string>> seen;
   for (const Job& job : search.jobs)
-    EXPECT_TRUE(seen.insert({std::string(kind_name(job.kind)), std::to_string(job.seed),
-                             std::to_string(job.reset), std::to_string(job.level), job.pruned,
-                             job.start})
-                    .second)
+    EXPECT_TRUE(
+        seen.insert({std::string(kind_name(job.kind)), std::to_string(job.seed),
+                     std::to_string(job.reset), std::to_string(job.level), job.pruned, job.start})
+            .second)
         << job.id;
 }
 
