@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "app/command.h"
-#include "app/forecast.h"
 #include "app/placement.h"
 #include "app/simulate_here.h"
 #include "base/files.h"
@@ -14,6 +13,7 @@
 #include "tasks/footprint.h"
 #include "trace/store.h"
 #include "train/run_folder.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 // What was known before the run; what was not is played.
 Planned planned_of(const TrainJob& job, const Json& run) {
-  const Forecast forecast(job);
-  const Played played = forecast.play();
+  const PricedStep step = priced_step(job);
+  const Played played = step.play();
   Planned planned;
   const auto predicted = run.find("predicted_step_s");
   planned.step_s = predicted != run.end() && predicted->is_number() ? predicted->get<double>()
@@ -31,7 +31,7 @@ Planned planned_of(const TrainJob& job, const Json& run) {
   planned.watts = cpus_of(job.plan) * assumed_watts_per_cpu;
   planned.energy_j = *planned.watts * *planned.step_s;
   double bytes = 0;
-  for (const Footprint& each : footprints(forecast.blueprint(), {&forecast.list()}))
+  for (const Footprint& each : footprints(step.blueprint(), {&step.list()}))
     bytes += static_cast<double>(each.bytes);
   planned.peak_bytes = bytes;
   for (const PlayedShares& worker : played.workers) planned.busy.push_back(worker.busy);
@@ -47,7 +47,7 @@ std::int64_t steps_beside(const trace::Record& measured) {
 // The policy of another scheduler is not ours to simulate: what it did is repeated.
 std::string replay_strangers(TrainJob& job, const trace::Record& measured) {
   if (job.plan.scheduler == own_scheduler || job.plan.placement != Placement::dynamic) return {};
-  const Forecast asked(job);
+  const PricedStep asked = priced_step(job);
   job.plan.order = recorded_order(measured, asked.blueprint(), asked.list());
   job.plan.placement = Placement::fixed;
   return "the run was scheduled by StarPU's " + job.plan.scheduler +
@@ -83,7 +83,7 @@ int run_compare(std::span<const char* const> arguments) {
   const fs::path folder = run;
   TrainJob job = read_run_json(folder).job;
   const trace::Record measured = trace::read_store(trace::store_of(folder));
-  job.profile = profile_here();
+  job.profile = stored_profile();
   const std::string remark = replay_strangers(job, measured);
   const sim::Simulated simulated = simulate_here(job, steps.value_or(steps_beside(measured)), seed);
   Comparison comparison =

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "app/command.h"
-#include "app/unequal.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "plan/segments.h"
 #include "plan/shares.h"

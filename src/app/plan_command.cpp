@@ -3,14 +3,12 @@
 
 #include "app/bench_cell.h"
 #include "app/command.h"
-#include "app/forecast.h"
-#include "app/granularity.h"
 #include "app/lists.h"
 #include "app/node_plan.h"
 #include "app/placement.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
-#include "app/unequal.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/load.h"
@@ -19,6 +17,8 @@
 #include "platform/probe.h"
 #include "tasks/footprint.h"
 #include "tasks/meetings.h"
+#include "tune/plan_job.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -110,28 +110,27 @@ JobOptions job_options(const PlanFlags& flags) {
 std::vector<PlannedBucket> buckets_of(const Blueprint& blueprint) {
   std::vector<PlannedBucket> buckets;
   for (const Bucket& bucket : blueprint.buckets)
-    buckets.push_back(
-        {bucket.segment.value, static_cast<std::int64_t>(bucket.bytes), blueprint.plan.reduction});
+    buckets.push_back({bucket.segment.value, static_cast<std::int64_t>(bucket.bytes)});
   return buckets;
 }
 
 // By playing the task list.
-Prediction predicted_here(const TrainJob& job, const Forecast& forecast) {
-  const Played played = forecast.play();
+Prediction predicted_here(const TrainJob& job, const PricedStep& step) {
+  const Played played = step.play();
   // The relative interval of the work is that of the step.
   Estimate work;
-  for (const Task& task : forecast.list().tasks) work += forecast.costs().of(task, 1);
+  for (const Task& task : step.list().tasks) work += step.costs().of(task, 1);
   const double low = work.seconds > 0 ? work.low / work.seconds : 1;
   const double high = work.seconds > 0 ? work.high / work.seconds : 1;
   Prediction predicted;
   predicted.step = {played.step_seconds, played.step_seconds * std::min(low, 1.0),
                     played.step_seconds * std::max(high, 1.0)};
   predicted.energy_j = cpus_of(job.plan) * assumed_watts_per_cpu * played.step_seconds;
-  const std::vector<Footprint> found = footprints(forecast.blueprint(), {&forecast.list()});
+  const std::vector<Footprint> found = footprints(step.blueprint(), {&step.list()});
   const std::vector<PlanWorker> workers = workers_of(job.plan);
   const auto groups = groups_of(job.plan);
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
-    const std::size_t bytes = peak_bytes(forecast.blueprint(), found, GroupId{g});
+    const std::size_t bytes = peak_bytes(step.blueprint(), found, GroupId{g});
     GroupPrediction each{job.plan.nodes.front().name, groups[g]->name, 0,
                          static_cast<std::int64_t>(bytes)};
     for (std::size_t w = 0; w < std::min(workers.size(), played.workers.size()); ++w)
@@ -147,41 +146,28 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (flags.nodes || flags.stages)
     throw InputError("--nodes and --stages need --platform: this machine is one node");
   JobOptions options = job_options(flags);
-  const int workers = options.workers.value_or(default_workers());
-  const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
   if (flags.shares && flags.chunks)
     throw InputError("--shares cuts the batch itself: drop --chunks");
-  if (shared_out)
-    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
-  else if (flags.shares)
-    options.plan.chunks = samples_of(*flags.shares);
-  if (granularity_named(flags.granularity) == GranularityKind::automatic) {
-    options.costs = cost_source();
-    options.rehearsal = rehearsal();
-  }
-  TrainJob job = make_job(options);
-  if (!job.profile) job.profile = profile_here();
-  if (shared_out)
-    share_out(job, *flags.shares, workers, flags.placement.slow,
-              share_trials(job, flags.granularity));
-  else
-    slow_down(job.plan, flags.placement.slow);
-  if (flags.placement.placement) place(job, *flags.placement.placement);
+  TuneOptions tuning{.by_costs = by_costs(flags.granularity),
+                     .shares = worker_shares(flags.shares),
+                     .slow = flags.placement.slow};
+  if (flags.shares && !tuning.shares) options.plan.chunks = samples_of(*flags.shares);
+  if (flags.placement.placement) tuning.placement = placement_named(*flags.placement.placement);
+  TrainJob job = plan_job(options, tuning).job;
+  if (!job.profile) job.profile = stored_profile();
   job.plan.platform = machine_fingerprint();
-  require_runnable(job);
   require_memory(job.graph, job.plan, job.recipe, this_machine());
 
-  const Forecast forecast(job);
+  const PricedStep step = priced_step(job);
   if (groups_of(job.plan).front()->chunks.size() > 1) {
-    const std::vector<Meeting> met =
-        meetings(forecast.blueprint(), forecast.list(), forecast.costs());
+    const std::vector<Meeting> met = step.meetings();
     std::printf("workers arrive within %.1f%% of each other at %zu point%s of synchronisation\n",
                 100 * apart(met), met.size(), met.size() == 1 ? "" : "s");
   }
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = host_name()};
   file.plan = job.plan;
-  file.predicted = predicted_here(job, forecast);
-  file.buckets = buckets_of(forecast.blueprint());
+  file.predicted = predicted_here(job, step);
+  file.buckets = buckets_of(step.blueprint());
   return file;
 }
 

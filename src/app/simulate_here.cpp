@@ -1,12 +1,12 @@
 #include "app/simulate_here.h"
 
-#include "app/forecast.h"
 #include "app/profiles.h"
 #include "base/error.h"
 #include "platform/energy.h"
 #include "platform/machine.h"
 #include "platform/probe.h"
 #include "report/compare.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -26,7 +26,7 @@ Platform machine_of(const Plan& plan) {
 sim::Simulated simulate_here(const TrainJob& job, std::int64_t steps, std::uint64_t seed) {
   if (job.recipe.accumulate > 1)
     throw InputError("steps of several batches (--accumulate) cannot be simulated yet");
-  const std::shared_ptr<const Profile> profile = job.profile ? job.profile : profile_here();
+  const std::shared_ptr<const Profile> profile = job.profile ? job.profile : stored_profile();
   sim::PreparedFleet fleet(job.graph, job.recipe, machine_of(job.plan), {{here, profile}});
   fleet.follow(job.plan);
   sim::Simulated made =

@@ -105,6 +105,13 @@ int threads_of(const Plan& plan) {
   return threads;
 }
 
+int cpus_of(const Plan& plan) {
+  int cpus = plan.loaders;
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cpu) cpus += group->workers * group->team;
+  return cpus;
+}
+
 bool takes_all_cpus(const Plan& plan) { return plan.cpus > 0 && threads_of(plan) >= plan.cpus; }
 
 std::vector<double> slowness_of(const Plan& plan) {

@@ -1,6 +1,7 @@
 // A plan on disk: the recipe it is for, whole, so that it can be simulated or followed without
 // anything else; the platform by fingerprint; the plan; and what was predicted of it.
-// schemas/plan.schema.json describes it.
+// schemas/plan.schema.json describes it. Version 2 is written, version 1 is read too: its buckets
+// repeat the plan's reduction.
 #pragma once
 
 #include <filesystem>
@@ -32,7 +33,6 @@ struct Prediction {
 struct PlannedBucket {
   std::uint32_t segment = 0;
   std::int64_t bytes = 0;
-  Reduction reduction = Reduction::slots;  // among the chunks of a node
 };
 
 struct PlanFile {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "plan/shares.h"
-#include "tasks/choose.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
 #include "tasks/stages.h"

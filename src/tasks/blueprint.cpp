@@ -106,6 +106,10 @@ GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
   return std::ranges::find(chunks, static_cast<int>(slot), &Chunk::slot)->group;
 }
 
+Numbers numbers_of(const Recipe& recipe) {
+  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
+}
+
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
                          bool training) {
   const auto groups = groups_of(plan);

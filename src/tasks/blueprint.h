@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/optimizer.h"
 #include "plan/plan.h"
+#include "plan/recipe.h"
 #include "tasks/memory.h"
 
 namespace regatta {
@@ -82,6 +83,7 @@ struct Numbers {
   Precision precision = Precision::fp32;
   OptimizerSettings optimizer{};  // what it keeps by parameter, and whether gradients are measured
 };
+Numbers numbers_of(const Recipe& recipe);
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
                          bool training);

@@ -190,15 +190,6 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const TrainJ
                   options.strict);
 }
 
-// Of the candidates, those that fit into memory, if there are any.
-void leave_out_too_large(TrainJob& job) {
-  std::vector<Candidate>& candidates = job.choice->candidates;
-  const std::vector<MemoryLimit> limits = memory_limits();
-  const auto rest = std::ranges::stable_partition(
-      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
-  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
-}
-
 }  // namespace
 
 Duration Duration::parse(const std::string& flag, const std::string& text) {
@@ -282,7 +273,7 @@ void set_mask(TrainJob& job, Mask mask, const std::string& from) {
   job.mask = std::move(mask);
 }
 
-TrainJob make_job(const JobOptions& options) {
+TrainJob open_job(const JobOptions& options) {
   require_sense(options);
   TrainJob job;
   std::optional<Graph> own = options.network;
@@ -353,35 +344,20 @@ TrainJob make_job(const JobOptions& options) {
   recipe.schedule =
       schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
   job.test = open_test(options, job);
+  return job;
+}
 
+PlanOptions plan_options(const JobOptions& options) {
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
   plan.cpus = available_cpus();
   plan.layout = default_cpu_layout();
-  const bool has_choice =
-      std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
-  if (options.costs && has_choice) {
-    const bool shares_open = plan.devices.size() > 1 && !plan.shares;
-    // Measuring takes about as much memory as the plan that needs least of those to be compared:
-    // several chunks for each worker.
-    if (PlanOptions frugal = plan; !shares_open) {
-      if (!frugal.chunks && frugal.devices.size() == 1)
-        frugal.chunks = {{std::min<std::int64_t>(recipe.batch, std::int64_t{4} * plan.workers)}};
-      const Plan least = make_plan(job.graph, recipe, frugal);
-      require_valid(least, job.graph, recipe.batch);
-      require_memory(job, least);
-    }
-    const CostsFor costs = options.costs(job, plan);
-    if (shares_open) plan.shares = choose_shares(job.graph, recipe, plan, costs);
-    job.choice = choose(job.graph, recipe, plan, costs);
-    leave_out_too_large(job);
-    require_memory(job, job.choice->best().plan);
-    job.plan = job.choice->best().plan;
-    if (options.rehearsal) options.rehearsal(job);
-    job.plan = job.choice->best().plan;
-  } else {
-    job.plan = make_plan(job.graph, recipe, plan);
-  }
+  return plan;
+}
+
+TrainJob make_job(const JobOptions& options) {
+  TrainJob job = open_job(options);
+  job.plan = make_plan(job.graph, job.recipe, plan_options(options));
   require_runnable(job);
   return job;
 }

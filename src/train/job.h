@@ -12,7 +12,7 @@
 #include "models/onnx.h"
 #include "plan/make_plan.h"
 #include "plan/recipe.h"
-#include "tasks/choose.h"
+#include "profile/profile.h"
 
 namespace regatta {
 
@@ -31,8 +31,6 @@ struct ScheduleOptions {
   std::optional<double> gamma = {}, final_rate = {}, warmup_start = {};
   bool cycle_momentum = false;
 };
-
-struct TrainJob;
 
 struct JobOptions {
   std::string model;             // a name of the zoo or a file, unless `network` is given
@@ -62,13 +60,12 @@ struct JobOptions {
   std::optional<Mask> mask;    // must fit the network; masked weights are zero from the start
   std::string mask_file;       // names it in errors
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
-  PlanOptions plan;            // its workers and layout are filled in
-  // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.
-  // Only CPUs have a choice, and none with --deterministic: there recipe and groups decide.
-  std::function<CostsFor(TrainJob&, const PlanOptions&)> costs = {};
-  // What tries the candidates of a choice, and may put another first.
-  std::function<void(TrainJob&)> rehearsal = {};
+  PlanOptions plan;            // see plan_options
 };
+
+// The plan's options with what this machine fills in: workers, CPUs and the layout of the CPU
+// group.
+PlanOptions plan_options(const JobOptions& options);
 
 // Everything a run needs, checked.
 struct TrainJob {
@@ -77,7 +74,7 @@ struct TrainJob {
   Recipe recipe;
   Plan plan;
   std::vector<std::string> class_names;    // of the network's outputs; empty if the data tells none
-  std::optional<Choice> choice;            // how the plan was chosen, if it was
+  std::optional<Seconds> predicted_step;   // of the plan, if it was chosen by costs
   std::shared_ptr<const Profile> profile;  // what schedulers reckon with; may be null
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
@@ -89,6 +86,10 @@ struct TrainJob {
   ExecOptions exec_options(bool training) const;
 };
 
+// Data, network and recipe; no plan yet.
+TrainJob open_job(const JobOptions& options);
+
+// Likewise, with a plan by a rule of thumb.
 TrainJob make_job(const JobOptions& options);
 
 // Gives the mask that the recipe names to a job that lacks it; `from` names it in errors. Throws

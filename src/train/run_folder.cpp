@@ -294,7 +294,7 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
     json["mask"] = {{"file", mask_name}, {"density", job.mask->density()}};
     write_mask(folder / mask_name, *job.mask);
   }
-  if (job.choice) json["predicted_step_s"] = job.choice->best().expected_seconds();
+  if (job.predicted_step) json["predicted_step_s"] = job.predicted_step->count();
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
 

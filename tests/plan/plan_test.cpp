@@ -120,9 +120,10 @@ TEST(Plan, WhetherItsThreadsTakeAllCpusFollowsFromThem) {
   EXPECT_FALSE(takes_all_cpus(plan));
 }
 
-TEST(Plan, EarlierPlansSayThatWorkersSubmit) {
+TEST(Plan, OfVersion1SaysThatWorkersSubmit) {
   const Graph graph = fuse(build_model("lenet5"));
   Json json = to_json(make_plan(graph, recipe_of(64), {.workers = 4}), graph);
+  json["regatta_plan"] = 1;
   EXPECT_FALSE(takes_all_cpus(plan_from_json(json, graph)));
   json["workers_submit"] = false;
   EXPECT_FALSE(takes_all_cpus(plan_from_json(json, graph)));

@@ -1,0 +1,23 @@
+// The job that regatta train carries out: a new one by flags, one of a plan file or of a recorded
+// run, or one that goes on with a run.
+#pragma once
+
+#include "app/train_flags.h"
+#include "data/safetensors.h"
+#include "train/checkpoint_policy.h"
+#include "train/loop.h"
+#include "tune/plan_job.h"
+
+namespace regatta::app {
+
+struct AskedRun {
+  PlannedJob planned;
+  TrainGoal goal;
+  CheckpointPolicy policy;
+};
+
+// `app` tells which flags were given; `init` holds the weights of --init, or nothing. Throws
+// InputError.
+AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init);
+
+}  // namespace regatta::app
