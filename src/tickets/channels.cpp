@@ -278,8 +278,8 @@ bool LayerWeights::any(std::size_t row, std::size_t column) const {
 }
 
 double LayerWeights::sum(std::size_t row, std::size_t column) const {
-  const auto block = at(row, column);
-  return std::accumulate(block.begin(), block.end(), 0.0);
+  const auto between = at(row, column);
+  return std::accumulate(between.begin(), between.end(), 0.0);
 }
 
 std::vector<std::size_t> Channels::kept_ones() const {

@@ -11,6 +11,7 @@
 #include "data/safetensors.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
+#include "train/masking.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -18,7 +19,6 @@ namespace regatta {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 
 class Tickets : public testing::Test {
@@ -197,7 +197,9 @@ TEST_F(Tickets, AnExportHasTheNamesOfPyTorchsPruning) {
     std::memcpy(&bit, bits.bytes.data() + 4 * i, 4);
     std::memcpy(&weight, weights.bytes.data() + 4 * i, 4);
     EXPECT_EQ(bit, mask.find("dense.weight")->keeps(i) ? 1 : 0);
-    if (bit == 0) EXPECT_EQ(weight, 0);
+    if (bit == 0) {
+      EXPECT_EQ(weight, 0);
+    }
   }
 }
 

@@ -192,7 +192,9 @@ TEST(CudaOptimizer, LeavesMaskedParametersAtZero) {
     EXPECT_LT(distance(bucket, found.parameters, expected.parameters), 1e-5);
     for (const BucketTensor& tensor : bucket.tensors)
       for (std::size_t i = tensor.first; i < tensor.first + tensor.count; ++i)
-        if (i % 3 != 0) ASSERT_EQ(found.parameters[i], 0) << i;
+        if (i % 3 != 0) {
+          ASSERT_EQ(found.parameters[i], 0) << i;
+        }
   }
 }
 
