@@ -57,7 +57,7 @@ std::string number(double value) {
   return text;
 }
 
-void print(const Estimate& result, std::size_t workers) {
+void print(const SearchEstimate& result, std::size_t workers) {
   std::printf("alone       %s\n", time_text(result.alone).c_str());
   std::printf("together    %s on %zu worker%s\n", time_text(result.together).c_str(), workers,
               workers == 1 ? "" : "s");
@@ -70,7 +70,7 @@ void print(const Estimate& result, std::size_t workers) {
         "not help\n");
 }
 
-Json to_json(const Estimate& result) {
+Json to_json(const SearchEstimate& result) {
   return {{"jobs", result.jobs},
           {"alone_s", result.alone.count()},
           {"together_s", result.together.count()},
@@ -108,7 +108,7 @@ int of_folder(const EstimateFlags& flags) {
   std::printf("%zu of %zu jobs are left\n", left.size(), folder.jobs().size());
   Json json{{"left", left.size()}, {"jobs", folder.jobs().size()}, {"images_per_s", speeds}};
   if (!left.empty()) {
-    const Estimate result = estimate(in_seconds, workers);
+    const SearchEstimate result = estimate(in_seconds, workers);
     print(result, workers.size());
     json.update(to_json(result));
   }
@@ -137,7 +137,7 @@ int of_size(const EstimateFlags& flags) {
     workers = parse_speeds("--workers", flags.workers.value_or("1"));
   }
   const std::vector<JobWork> jobs = jobs_of(size);
-  const Estimate result = estimate(jobs, workers);
+  const SearchEstimate result = estimate(jobs, workers);
   std::printf("%zu jobs of %s: %d %s x %d reset point%s x %d seed%s, %s epochs of %s\n",
               jobs.size(), time_text(size.epochs * size.epoch_time).c_str(),
               std::max(size.masks, size.levels), size.masks > 0 ? "masks" : "levels", size.resets,

@@ -70,7 +70,7 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
   search.jobs.clear();
   const fs::path out = flags.out;
   std::optional<Graph> network;  // for the new data
-  for (const Job& ticket : source.jobs()) {
+  for (const tickets::Job& ticket : source.jobs()) {
     const bool done = source.state(source.index_of(ticket.id)).done();
     if (ticket.kind == JobKind::dense)
       search.jobs.push_back({.id = ticket.id, .seed = ticket.seed, .steps = search.last_step});
@@ -84,22 +84,22 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
     const fs::path mask_file = run.parent_path() / "mask.safetensors";
     require_fit(read_mask(mask_file), *network,
                 "'" + mask_file.string() + "', for '" + flags.data + "'");
-    Job job{.id = ticket.id,
-            .kind = JobKind::ticket,
-            .seed = ticket.seed,
-            .reset = ticket.reset,
-            .level = ticket.level,
-            .keep = ticket.keep,
-            .steps = search.last_step,
-            .mask = "masks/" + ticket.id + ".safetensors",
-            .init = "weights/seed" + std::to_string(ticket.seed) + "-reset" +
-                    std::to_string(ticket.reset) + ".safetensors"};
+    tickets::Job job{.id = ticket.id,
+                     .kind = JobKind::ticket,
+                     .seed = ticket.seed,
+                     .reset = ticket.reset,
+                     .level = ticket.level,
+                     .keep = ticket.keep,
+                     .steps = search.last_step,
+                     .mask = "masks/" + ticket.id + ".safetensors",
+                     .init = "weights/seed" + std::to_string(ticket.seed) + "-reset" +
+                             std::to_string(ticket.reset) + ".safetensors"};
     copy_into(mask_file, out / job.mask);
     copy_into(kept_checkpoint(source.run_of(ticket.start), ticket.reset) / "model.safetensors",
               out / job.init);
     search.jobs.push_back(job);
     const std::string stem = ticket.id.substr(0, ticket.id.rfind('-') + 1);
-    Job random = job, fresh = job;
+    tickets::Job random = job, fresh = job;
     random.kind = JobKind::random;
     random.id = stem + "random";
     fresh.kind = JobKind::fresh;

@@ -8,10 +8,12 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "app/command.h"
 #include "app/lists.h"
@@ -140,7 +142,7 @@ TrainFacts facts_of(const std::vector<std::string>& train) {
   arguments.insert(arguments.end(), {"--explain", "--json", file.string(), "--quiet"});
   if (flag_value(train, "--granularity").empty())
     arguments.insert(arguments.end(), {"--granularity", "fixed"});
-  const ProgramResult ran = run_program(arguments);
+  const ProgramResult ran = regatta::run_program(arguments);
   if (ran.status != 0) {
     const std::string line = ran.first_line();
     const std::string name = "regatta: ";
@@ -187,11 +189,12 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
   for (std::size_t job = 0; job < folder.jobs().size(); ++job) done += folder.state(job).done();
   const StopAsked asked;
   {
-    Worker worker(files, folder, trainer,
-                  {.name = worker_name(),
-                   .machine = machine,
-                   .slots = flags.jobs,
-                   .tell = [](const std::string& line) { std::cout << line << std::endl; }});
+    tickets::Worker worker(
+        files, folder, trainer,
+        {.name = worker_name(),
+         .machine = machine,
+         .slots = flags.jobs,
+         .tell = [](const std::string& line) { std::cout << line << std::endl; }});
     std::cout << folder.jobs().size() << " jobs, " << done << " of them done" << std::endl;
     bool told = false;
     while (worker.round()) {

@@ -166,6 +166,7 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
     asked.goal.last_step = last_step_asked(flags, job);
     if (job.weights) job.started_from = flags.job.model;
     if (flags.init) job.started_from = *flags.init;
+    if (flags.from) job.started_from = *flags.from;
   }
   asked.policy = checkpoint_policy(flags, asked.policy);
   require_runnable(asked.planned.job);

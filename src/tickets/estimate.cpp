@@ -37,8 +37,8 @@ std::vector<JobWork> jobs_of(const SearchSize& size) {
   return jobs;
 }
 
-Estimate estimate(const std::vector<JobWork>& jobs, const std::vector<WorkerSpeed>& workers) {
-  Estimate result;
+SearchEstimate estimate(const std::vector<JobWork>& jobs, const std::vector<WorkerSpeed>& workers) {
+  SearchEstimate result;
   const std::vector<PlacedJob> placed = schedule(jobs, workers);
   result.jobs = jobs.size();
   for (const JobWork& job : jobs) result.alone += Seconds(job.work);

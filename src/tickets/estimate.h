@@ -20,7 +20,7 @@ struct SearchSize {
 };
 std::vector<JobWork> jobs_of(const SearchSize& size);
 
-struct Estimate {
+struct SearchEstimate {
   std::size_t jobs = 0;
   Seconds alone{0};           // on one worker of speed 1
   Seconds together{0};        // whole jobs on all workers
@@ -32,7 +32,7 @@ struct Estimate {
   double speed_up() const { return alone / together; }
   double efficiency() const { return ideal / together; }  // against the heterogeneous ideal
 };
-Estimate estimate(const std::vector<JobWork>& jobs, const std::vector<WorkerSpeed>& workers);
+SearchEstimate estimate(const std::vector<JobWork>& jobs, const std::vector<WorkerSpeed>& workers);
 
 // "20", or speeds beside each other with counts: "19x1,0.5". `flag` is named in errors.
 std::vector<WorkerSpeed> parse_speeds(const std::string& flag, const std::string& text);

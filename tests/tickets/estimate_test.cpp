@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace regatta::tickets {
@@ -14,7 +16,7 @@ constexpr double hour = 3600;
 const SearchSize weekend{.masks = 20, .resets = 5, .epochs = 350, .epoch_time = Seconds(270)};
 
 TEST(Estimate, TwentyEqualWorkersAreTwentyTimesAsFast) {
-  const Estimate found = estimate(jobs_of(weekend), parse_speeds("--workers", "20"));
+  const SearchEstimate found = estimate(jobs_of(weekend), parse_speeds("--workers", "20"));
   EXPECT_EQ(time_text(found.alone), "2625 h");
   EXPECT_EQ(time_text(found.together), "131 h 15 min");
   EXPECT_DOUBLE_EQ(found.speed_up(), 20);
@@ -22,7 +24,7 @@ TEST(Estimate, TwentyEqualWorkersAreTwentyTimesAsFast) {
 }
 
 TEST(Estimate, OneWorkerOfHalfTheSpeedCostsMoreThanItsShareBecauseJobsAreWhole) {
-  const Estimate found = estimate(jobs_of(weekend), parse_speeds("--workers", "19x1,0.5"));
+  const SearchEstimate found = estimate(jobs_of(weekend), parse_speeds("--workers", "19x1,0.5"));
   EXPECT_EQ(time_text(found.together), "157 h 30 min");
   EXPECT_EQ(time_text(found.ideal), "134 h 37 min");
 }
@@ -30,7 +32,7 @@ TEST(Estimate, OneWorkerOfHalfTheSpeedCostsMoreThanItsShareBecauseJobsAreWhole) 
 TEST(Estimate, LevelsWaitForEachOther) {
   SearchSize size = weekend;
   size.levels = std::exchange(size.masks, 0);
-  const Estimate found = estimate(jobs_of(size), parse_speeds("--workers", "20"));
+  const SearchEstimate found = estimate(jobs_of(size), parse_speeds("--workers", "20"));
   EXPECT_DOUBLE_EQ(found.together.count(), 20 * 350 * 270.0);  // five chains, whatever is there
   EXPECT_DOUBLE_EQ(found.longest_chain.count(), found.together.count());
 }

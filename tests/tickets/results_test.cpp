@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
 #include "tickets/faulty_files.h"
 #include "tickets/line.h"
 #include "tickets/status.h"

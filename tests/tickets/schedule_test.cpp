@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 
 namespace regatta::tickets {
 namespace {
