@@ -10,6 +10,15 @@ namespace regatta::app {
 namespace {
 
 constexpr TicketsSubcommand subcommands[]{
+    {"search", "train, prune, reset and train again: a search and its jobs",
+     declare_tickets_search},
+    {"work", "do jobs of a search, beside any number of other workers", declare_tickets_work},
+    {"status", "who does what in a search, and when all is done", declare_tickets_status},
+    {"report", "what a search found, as a table, a page, CSV and JSON", declare_tickets_report},
+    {"transfer", "train the tickets of a search on other data", declare_tickets_transfer},
+    {"stability", "error between runs that differ in the order of data, by reset point",
+     declare_tickets_stability},
+    {"estimate", "how long a search takes, alone and together", declare_tickets_estimate},
     {"prune", "which weights of a trained network stay, as a mask", declare_tickets_prune},
     {"export", "a pruned network for PyTorch", declare_tickets_export},
     {"compact", "the same network without its dead channels", declare_tickets_compact},

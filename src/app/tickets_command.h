@@ -15,7 +15,14 @@ struct TicketsSubcommand {
 };
 
 std::function<int()> declare_tickets_compact(CLI::App& app);
+std::function<int()> declare_tickets_estimate(CLI::App& app);
 std::function<int()> declare_tickets_export(CLI::App& app);
 std::function<int()> declare_tickets_prune(CLI::App& app);
+std::function<int()> declare_tickets_report(CLI::App& app);
+std::function<int()> declare_tickets_search(CLI::App& app);
+std::function<int()> declare_tickets_stability(CLI::App& app);
+std::function<int()> declare_tickets_status(CLI::App& app);
+std::function<int()> declare_tickets_transfer(CLI::App& app);
+std::function<int()> declare_tickets_work(CLI::App& app);
 
 }  // namespace regatta::app

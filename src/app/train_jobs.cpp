@@ -144,8 +144,9 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
 // What the flags say goes before what the run was started with.
 CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy policy) {
   if (flags.checkpoint_every)
-    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep);
+    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep, policy.kept);
   policy.keep = flags.keep.value_or(policy.keep);
+  if (flags.checkpoint_at) policy.kept = parse_sizes("--checkpoint-at", *flags.checkpoint_at);
   return policy;
 }
 
@@ -166,6 +167,7 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
     asked.goal.last_step = last_step_asked(flags, job);
     if (job.weights) job.started_from = flags.job.model;
     if (flags.init) job.started_from = *flags.init;
+    if (flags.from) job.started_from = *flags.from;
   }
   asked.policy = checkpoint_policy(flags, asked.policy);
   require_runnable(asked.planned.job);

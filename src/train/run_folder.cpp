@@ -251,7 +251,8 @@ void RunFolder::on_rest(const TrainState& state) {
   }
   const bool best = score_ && (!best_ || score_->better_than(*best_));
   try {
-    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best, class_names_);
+    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best, class_names_,
+                    policy_.keeps(state.step));
     if (failure) metrics_.sync();
     if (tested_) write_file(folder_ / test_name, tested_->dump() + "\n");
     tested_.reset();
@@ -263,7 +264,7 @@ void RunFolder::on_rest(const TrainState& state) {
 }
 
 bool RunFolder::wants_rest(std::int64_t step) {
-  return (policy_.steps > 0 && step % policy_.steps == 0) ||
+  return policy_.keeps(step) || (policy_.steps > 0 && step % policy_.steps == 0) ||
          (policy_.time > Seconds::zero() && Clock::now() - last_save_ >= policy_.time);
 }
 
