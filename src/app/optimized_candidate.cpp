@@ -55,9 +55,8 @@ bool simulate(const OptimizerSubject& subject, Candidate& made) {
   fleet.follow(made.plan);
   const sim::Simulated played = sim::simulate(fleet.fleet(), {.steps = 3});
   const double step_s = played.step_s.front();
-  made.outcome =
-      corrected(subject.problem, made.plan, subject.platform, made.modelled, step_s,
-                played.energy_j.front() + unused_watts(made.plan, subject.platform) * step_s);
+  made.outcome = corrected(subject.problem, made.plan, subject.platform, made.modelled, step_s,
+                           played.energy_j.front());
   return true;
 }
 
@@ -101,16 +100,6 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
 
 std::string node_name(const PlatformNode& node, int copy) {
   return node.count == 1 ? node.name : node.name + "-" + std::to_string(copy);
-}
-
-double unused_watts(const Plan& plan, const Platform& platform) {
-  std::set<std::string> used;
-  for (const PlanNode& node : plan.nodes) used.insert(node.name);
-  double watts = 0;
-  for (const PlatformNode& node : platform.nodes)
-    for (int copy = 0; copy < node.count; ++copy)
-      if (!used.contains(node_name(node, copy))) watts += node.watts_when_unused();
-  return watts;
 }
 
 }  // namespace regatta::app

@@ -37,7 +37,5 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
 
 // The name of one of a platform's nodes that are alike.
 std::string node_name(const PlatformNode& node, int copy);
-// What a platform's nodes that the plan does not use draw meanwhile.
-double unused_watts(const Plan& plan, const Platform& platform);
 
 }  // namespace regatta::app

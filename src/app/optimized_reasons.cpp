@@ -161,7 +161,7 @@ std::vector<DeviceRole> roles(const Platform& platform, const Problem& problem,
             role.role = on && node.groups[d].kind == DeviceKind::cpu ? "feed" : "rest";
           }
           const double idle = node.idle_watts();
-          const double rest = idle > 0 ? node.watts_when_unused() / idle : 0;
+          const double rest = idle > 0 ? node.watts_unused() / idle : 0;
           role.energy_j =
               state->idle_watts * (on ? 1 : rest) * step_s + state->busy_watts * role.finish_s;
           all.push_back(std::move(role));

@@ -78,29 +78,45 @@ class WiredExchange {
     for (const PlatformNode& node : platform.nodes) {
       first_.push_back(first);
       first += node.count;
-      int gpus = -1;
-      for (const PlatformGroup& group : node.groups)
-        if (group.kind == DeviceKind::cuda) gpus = 0;
-      memory_.push_back(gpus);
+      std::vector<int> gpus;
+      int next = 0;
+      for (const PlatformGroup& group : node.groups) {
+        const bool gpu = group.kind == DeviceKind::cuda;
+        gpus.push_back(gpu ? next : -1);
+        if (gpu) next += group.count;
+      }
+      gpus_.push_back(std::move(gpus));
     }
   }
 
   optimize::ExchangeCost cost(std::span<const optimize::NodeUse> uses, NodeUpdate update) {
-    std::vector<std::int64_t> counts(first_.size(), 0);
-    for (const optimize::NodeUse& use : uses)
-      counts[static_cast<std::size_t>(use.kind)] += use.nodes;
-    const auto [known, fresh] = known_.try_emplace({counts, update});
-    if (fresh) known->second = cost_of(counts, update);
+    const auto [known, fresh] =
+        known_.try_emplace({std::vector<optimize::NodeUse>(uses.begin(), uses.end()), update});
+    if (fresh) known->second = cost_of(uses, update);
     return known->second;
   }
 
  private:
-  optimize::ExchangeCost cost_of(const std::vector<std::int64_t>& counts, NodeUpdate update) const {
+  // Where gradients are: in the memory of each GPU, or of a node whose cores alone compute.
+  std::vector<Endpoint> ends_of(std::span<const optimize::NodeUse> uses) const {
     std::vector<Endpoint> ends;
-    for (std::size_t k = 0; k < counts.size(); ++k)
-      for (int i = 0; i < static_cast<int>(counts[k]); ++i)
-        ends.push_back({first_[k] + i, memory_[k]});
-    const sim::Exchange exchange = sim::make_exchange(update, ends, wiring_);
+    std::vector<int> taken(first_.size(), 0);  // nodes, by kind
+    for (const optimize::NodeUse& use : uses) {
+      const auto kind = static_cast<std::size_t>(use.kind);
+      for (std::int64_t i = 0; i < use.nodes; ++i) {
+        const int node = first_[kind] + taken[kind]++;
+        const std::size_t before = ends.size();
+        for (std::size_t d = 0; d < use.parts.size(); ++d)
+          for (int unit = 0; unit < use.parts[d].units && gpus_[kind][d] >= 0; ++unit)
+            ends.push_back({node, gpus_[kind][d] + unit});
+        if (ends.size() == before) ends.push_back({node, -1});
+      }
+    }
+    return ends;
+  }
+
+  optimize::ExchangeCost cost_of(std::span<const optimize::NodeUse> uses, NodeUpdate update) const {
+    const sim::Exchange exchange = sim::make_exchange(update, ends_of(uses), wiring_);
     optimize::ExchangeCost cost;
     for (const sim::Round& round : exchange.rounds) {
       std::map<int, double> loads;  // shares of a bucket, by wire
@@ -123,17 +139,19 @@ class WiredExchange {
   }
 
   Wiring wiring_;
-  std::vector<int> first_, memory_;  // by kind: its first node; 0: a GPU's memory, -1: the node's
-  std::map<std::pair<std::vector<std::int64_t>, NodeUpdate>, optimize::ExchangeCost> known_;
+  std::vector<int> first_;              // by kind: its first node
+  std::vector<std::vector<int>> gpus_;  // by kind and group: its first GPU on the node; -1: cores
+  std::map<std::pair<std::vector<optimize::NodeUse>, NodeUpdate>, optimize::ExchangeCost> known_;
 };
 
 }  // namespace
 
 void add_network(optimize::Problem& problem, const Platform& platform) {
-  if (platform.node_count() < 2) return;
-  add_domains(problem, platform);
-  for (std::size_t k = 0; k < platform.nodes.size(); ++k)
-    problem.nodes[k].link_bandwidth = bandwidth_of_node(platform, platform.nodes[k]);
+  if (platform.node_count() > 1) {
+    add_domains(problem, platform);
+    for (std::size_t k = 0; k < platform.nodes.size(); ++k)
+      problem.nodes[k].link_bandwidth = bandwidth_of_node(platform, platform.nodes[k]);
+  }
   problem.exchange = [wired = std::make_shared<WiredExchange>(platform)](
                          std::span<const optimize::NodeUse> uses, NodeUpdate update) {
     return wired->cost(uses, update);

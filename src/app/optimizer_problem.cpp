@@ -121,7 +121,8 @@ struct Measured {
 Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
   const bool cpu = group.kind == DeviceKind::cpu;
   std::vector<ShareCost> costs;
-  for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, {}));
+  const std::optional<int> whole = cpu ? std::optional(group.count) : std::nullopt;
+  for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
   Measured made{{}, costs.back()};
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
@@ -212,7 +213,7 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
     kind.name = node.name;
     kind.count = node.count;
     kind.idle_watts = node.idle_watts();
-    kind.unused_watts = node.watts_when_unused();
+    kind.unused_watts = node.watts_unused();
     const bool gpus = std::ranges::any_of(
         node.groups, [](const PlatformGroup& each) { return each.kind == DeviceKind::cuda; });
     for (const PlatformGroup& group : node.groups) {
@@ -221,6 +222,7 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
                                   gpu && group.count > 1 ? group.name + "-0" : group.name, profiles,
                                   options);
       Measured made = measured(measure, group, recipe.batch);
+      made.device.own_gradients = gpu;
       made.device.offered = gpu == gpus;
       if (!usual) usual = made.whole;
       kind.devices.push_back(std::move(made.device));

@@ -50,6 +50,9 @@ class Interpreter {
       case Phase::combine_gradient:
         combine(action);
         break;
+      case Phase::track:
+        track(action.segment);
+        break;
       case Phase::deliver:
         deliver(submission_.spans[action.chunk.value]);
         break;
@@ -59,7 +62,7 @@ class Interpreter {
       case Phase::measure:
         device_.sum_squares(frame_.gradient(action.bucket, 0),
                             blueprint_.buckets[action.bucket.value].tensors,
-                            frame_.squares(action.bucket));
+                            frame_.mask(action.bucket), frame_.squares(action.bucket));
         break;
       case Phase::clip:
         clip();
@@ -148,9 +151,23 @@ class Interpreter {
       device_.combine_gradients(node, chunks, frame_.statistics(node.id));
       return;
     }
+    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states_of(node));
+  }
+
+  void track(SegmentId segment) {
+    for (const NodeId id : blueprint_.segments[segment.value].train.grouped) {
+      const Node& node = graph_.node(id);
+      std::vector<GroupSums> chunks;
+      for (const Chunk& chunk : blueprint_.chunks)
+        chunks.push_back({frame_.partials(id, chunk.id), submission_.spans[chunk.id.value].count});
+      device_.track_statistics(node, chunks, states_of(node));
+    }
+  }
+
+  std::array<float*, 3> states_of(const Node& node) const {
     std::array<float*, 3> states{};
     for (std::size_t i = 0; i < node.states.size(); ++i) states[i] = frame_.state(node.states[i]);
-    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states);
+    return states;
   }
 
   // On the host.
@@ -201,6 +218,7 @@ class Interpreter {
       step.moments[static_cast<std::size_t>(i)] = frame_.moment(id, i);
     step.average = frame_.average(id);
     step.gradient_scale = frame_.clip();
+    step.mask = frame_.mask(id);
     step.tensors = bucket.tensors;
     step.count = bucket.bytes / sizeof(float);
     device_.update(step);

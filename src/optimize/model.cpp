@@ -146,6 +146,19 @@ std::int64_t nodes_in(std::span<const NodeUse> uses) {
   return nodes;
 }
 
+// Whether gradients are exchanged at all.
+bool exchanges(const Problem& problem, std::span<const NodeUse> uses) {
+  std::int64_t holders = 0;
+  for (const NodeUse& use : uses) {
+    const NodeKind& node = kind_of(problem, use);
+    int on_node = 0;
+    for (std::size_t d = 0; d < node.devices.size(); ++d)
+      if (node.devices[d].own_gradients) on_node += use.parts[d].units;
+    holders += use.nodes * std::max(1, on_node);
+  }
+  return holders > 1;
+}
+
 // The narrowest link that nodes of several domains have between them.
 double narrowest_uplink(const Problem& problem, std::span<const NodeUse> uses) {
   const auto below = [&](int domain, int top) {
@@ -289,7 +302,7 @@ Outcome outcome_with(const Problem& problem, const std::vector<NodeUse>& uses,
 
 ExchangeCost exchange_cost(const Problem& problem, const std::vector<NodeUse>& uses,
                            NodeUpdate update) {
-  if (nodes_in(uses) < 2) return {};
+  if (!exchanges(problem, uses)) return {};
   return problem.exchange ? problem.exchange(uses, update) : star_exchange(problem, uses, update);
 }
 
@@ -317,7 +330,7 @@ std::optional<Choice> best_shares(const Problem& problem, std::vector<NodeUse> u
   std::vector<std::pair<NodeUpdate, ExchangeCost>> exchanges;
   for (const NodeUpdate update : updates) {
     exchanges.emplace_back(update, exchange_cost(problem, uses, update));
-    if (nodes_in(uses) == 1) break;
+    if (!exchanges(problem, uses)) break;
   }
   for (const double when : compute_times(teams, problem.batch, objective, limits)) {
     const auto portions = cheapest(teams, problem.batch, when, uses);

@@ -98,13 +98,13 @@ struct PlatformNode {
   std::vector<Hub> hubs;
   std::string attached;           // to this switch; dealt out in blocks if it has a count
   std::optional<LinkSpeed> link;  // to it; default: the network's
-  // Of the whole node while it takes no part; default: it stays on, as idle as its devices are.
+  // Drawn while a plan leaves it out; default: what its idle devices draw. 0: it is switched off.
   std::optional<double> unused_watts = {};
   std::optional<Price> price = {};
+  bool operator==(const PlatformNode&) const = default;
 
   double idle_watts() const;  // of all its devices
-  double watts_when_unused() const { return unused_watts.value_or(idle_watts()); }
-  bool operator==(const PlatformNode&) const = default;
+  double watts_unused() const { return unused_watts.value_or(idle_watts()); }
 };
 
 enum class Topology {

@@ -21,6 +21,7 @@
 #include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
+#include "train/masking.h"
 #include "train/memory_check.h"
 
 namespace regatta {
@@ -258,7 +259,18 @@ ExecOptions TrainJob::exec_options(bool training) const {
           training,
           recipe.seed,
           profile,
-          recipe.data};
+          recipe.data,
+          mask ? parameter_masks(*mask, graph) : ParameterMasks{}};
+}
+
+void set_mask(TrainJob& job, Mask mask, const std::string& from) {
+  if (job.recipe.mask.empty())
+    throw InputError("mask '" + from + "': the recipe has no mask; drop it, or start a new run");
+  require_fit(mask, job.graph, from);
+  if (mask.fingerprint() != job.recipe.mask)
+    throw InputError("mask '" + from + "' is " + mask.fingerprint() + ", the recipe's is " +
+                     job.recipe.mask);
+  job.mask = std::move(mask);
 }
 
 TrainJob open_job(const JobOptions& options) {
@@ -300,6 +312,7 @@ TrainJob open_job(const JobOptions& options) {
   Recipe& recipe = job.recipe;
   recipe.label_smoothing = options.label_smoothing;
   recipe.dropout = options.dropout;
+  recipe.batch_norm_group = options.batch_norm_group;
   job.graph = graph_for(recipe, network);
 
   recipe.model = job.network ? marked_name(*job.network) : options.model;
@@ -320,10 +333,15 @@ TrainJob open_job(const JobOptions& options) {
   recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
+  if (options.mask) {
+    recipe.mask = options.mask->fingerprint();
+    set_mask(job, *options.mask, options.mask_file);
+  }
   require_fit(info, recipe.input, recipe.classes);
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
                      "' has only " + std::to_string(info.count) + " samples");
+  require_groups(recipe, job.graph, info.count);
   const std::int64_t per_epoch = steps_per_epoch(recipe, *job.data);
   recipe.schedule =
       schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
@@ -351,6 +369,8 @@ void require_runnable(const TrainJob& job) {
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");
+  if (!job.recipe.mask.empty() && !job.mask)
+    found.emplace_back("the recipe has a mask of weights: give it with --mask FILE");
   require_no_fault(found);
 }
 
@@ -365,6 +385,8 @@ Graph graph_for(const Recipe& recipe, const Graph& model) {
     }
     if (recipe.label_smoothing > 0 && node.id == model.loss())
       attributes.set("smoothing", recipe.label_smoothing);
+    if (recipe.batch_norm_group > 0 && node.op->meets)
+      attributes.set("group", recipe.batch_norm_group);
     builder.add(*node.op, node.name, node.inputs, std::move(attributes));
   }
   if (recipe.dropout && !drops)
