@@ -6,6 +6,7 @@
 
 #include "app/optimized_reasons.h"
 #include "base/error.h"
+#include "graph/program.h"
 #include "optimize/search.h"
 #include "report/text.h"
 
@@ -18,7 +19,8 @@ using optimize::Outcome;
 using optimize::Problem;
 using optimize::Quantity;
 
-constexpr std::size_t simulated_choices = 5;   // the best few by the model
+constexpr std::size_t simulated_choices = 5;  // the best few by the model
+constexpr std::size_t simulated_with_cores = 2;
 constexpr std::size_t most_plain_choices = 6;  // all devices, and single ones
 // Pipelines that the model finds no more than so many times as bad as the best shares are simulated
 // too: it knows less of them.
@@ -87,6 +89,27 @@ void require_found(const Problem& problem, const Limits& limits, const optimize:
 
 // --- the best few, simulated ---------------------------------------------------------------------
 
+// Choices in which cores compute beside the GPUs of their node. The model thinks them better than
+// they are, because cores also feed GPUs: the simulation decides between them and the others.
+void add_with_cores(const Problem& problem, const OptimizeRequest& request,
+                    optimize::Found& found) {
+  Problem all = problem;
+  offer_all_devices(all);
+  const bool same = std::ranges::equal(
+      all.nodes, problem.nodes, [](const optimize::NodeKind& one, const optimize::NodeKind& other) {
+        return std::ranges::equal(one.devices, other.devices, {}, &optimize::Device::offered,
+                                  &optimize::Device::offered);
+      });
+  if (same) return;
+  optimize::Found more = search(all, request.objective, request.limits, simulated_with_cores);
+  found.tried += more.tried;
+  found.every_choice = found.every_choice && more.every_choice;
+  for (Choice& choice : more.best)
+    if (std::ranges::none_of(found.best,
+                             [&](const Choice& each) { return each.uses == choice.uses; }))
+      found.best.push_back(std::move(choice));
+}
+
 struct Picked {
   std::optional<Candidate> best;
   std::size_t pipelines = 0;  // that were simulated
@@ -140,8 +163,11 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   Problem problem = optimizer_problem(graph, recipe, platform, profiles, options);
   problem.images = request.images.value_or(recipe.batch);
   require_possible(problem, request.limits);
-  const optimize::Found found =
-      search(problem, request.objective, request.limits, simulated_choices);
+  if (granule_of(graph) > 1)
+    throw InputError(
+        "--objective does not know of batch norm over groups of samples yet: drop one of them");
+  optimize::Found found = search(problem, request.objective, request.limits, simulated_choices);
+  add_with_cores(problem, request, found);
   require_found(problem, request.limits, found);
   auto [best, pipelines] =
       pick({graph, recipe, platform, profiles, options, problem}, found, request);

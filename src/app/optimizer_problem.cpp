@@ -247,6 +247,11 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
   return problem;
 }
 
+void offer_all_devices(optimize::Problem& problem) {
+  for (optimize::NodeKind& node : problem.nodes)
+    for (optimize::Device& device : node.devices) device.offered = true;
+}
+
 std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
                                     const optimize::Choice& choice) {
   std::vector<DeviceShare> devices;

@@ -147,7 +147,7 @@ std::int64_t nodes_in(std::span<const NodeUse> uses) {
 }
 
 // Whether gradients are exchanged at all.
-bool exchanges(const Problem& problem, std::span<const NodeUse> uses) {
+bool has_exchange(const Problem& problem, std::span<const NodeUse> uses) {
   std::int64_t holders = 0;
   for (const NodeUse& use : uses) {
     const NodeKind& node = kind_of(problem, use);
@@ -302,7 +302,7 @@ Outcome outcome_with(const Problem& problem, const std::vector<NodeUse>& uses,
 
 ExchangeCost exchange_cost(const Problem& problem, const std::vector<NodeUse>& uses,
                            NodeUpdate update) {
-  if (!exchanges(problem, uses)) return {};
+  if (!has_exchange(problem, uses)) return {};
   return problem.exchange ? problem.exchange(uses, update) : star_exchange(problem, uses, update);
 }
 
@@ -330,7 +330,7 @@ std::optional<Choice> best_shares(const Problem& problem, std::vector<NodeUse> u
   std::vector<std::pair<NodeUpdate, ExchangeCost>> exchanges;
   for (const NodeUpdate update : updates) {
     exchanges.emplace_back(update, exchange_cost(problem, uses, update));
-    if (!exchanges(problem, uses)) break;
+    if (!has_exchange(problem, uses)) break;
   }
   for (const double when : compute_times(teams, problem.batch, objective, limits)) {
     const auto portions = cheapest(teams, problem.batch, when, uses);
