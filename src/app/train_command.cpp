@@ -11,6 +11,7 @@
 #include "app/granularity.h"
 #include "app/openmp_environment.h"
 #include "app/placement.h"
+#include "app/rank_run.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
 #include "app/unequal.h"
@@ -46,6 +47,7 @@ struct TrainFlags {
   bool no_refine = false;
   TraceFlags trace;
   PlacementFlags placement;
+  RankFlags ranks;
 };
 
 void declare(CLI::App& app, TrainFlags& flags) {
@@ -122,7 +124,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str();
   app.add_option("--shares", flags.shares,
                  "a chunk for each CPU worker: equal, or speed, which makes up for --slow; or\n"
-                 "samples of the batch for each of --devices, such as 8,56")
+                 "samples of the batch for each of --devices, such as 8,56. Over several ranks:\n"
+                 "equal, speed (as measured at the start, default) or samples of each")
       ->type_name("SIZES");
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}))
@@ -166,6 +169,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   add_json_flag(app, flags.json_file);
   add_trace_flags(app, flags.trace);
   add_placement_flags(app, flags.placement);
+  add_rank_flags(app, flags.ranks);
   app.footer(
       "Example:\n  regatta train --model lenet5 --data mnist --epochs 3 --batch 64 --lr 0.02");
 }
@@ -325,7 +329,7 @@ Json result_of(const TrainJob& job, const Executor& executor, const Console& con
                       {"loader_share", epoch.loader_share}});
   Json result{{"run", folder.string()},
               {"recipe", job.recipe.to_json()},
-              {"plan", to_json(job.plan, job.graph)},
+              {"plan", to_json(job.whole_plan(), job.graph)},
               {"steps", steps},
               {"epochs", epochs},
               {"skipped", to_json(job.data->skipped())},
@@ -459,10 +463,12 @@ CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy pol
 // What --resume takes from the run; flags that would change the recipe make no sense beside it.
 TrainJob resumed_job(const CLI::App& app, const TrainFlags& flags, TrainGoal& goal,
                      CheckpointPolicy& policy) {
-  const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps",  "--json",
-                                      "--workers",          "--scheduler", "--data",   "--test",
-                                      "--checkpoint-every", "--keep",      "--strict", "--trace",
-                                      "--trace-steps",      "--no-refine", "--quiet"};
+  const std::set<std::string> allowed{"--resume",      "--epochs",    "--steps",
+                                      "--json",        "--workers",   "--scheduler",
+                                      "--data",        "--test",      "--checkpoint-every",
+                                      "--keep",        "--strict",    "--trace",
+                                      "--trace-steps", "--no-refine", "--quiet",
+                                      "--update",      "--shares"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
@@ -505,20 +511,21 @@ void start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJo
   if (flags.init) set_weights(executor, init, *flags.init);
 }
 
-// Where the run stood when it was left.
+// Where the run stood when it was left. What the user should know of it is said if `speaks`.
 TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal,
-                 Executor& executor) {
+                 Executor& executor, bool speaks = true) {
   const fs::path folder = *flags.resume;
+  const auto say = [&](const std::string& text) {
+    if (speaks) std::cerr << text << "\n";
+  };
   if (!has_checkpoints(folder)) {
-    std::cerr << "'" << folder.string()
-              << "' has no checkpoint yet: starting from its first step\n";
+    say("'" + folder.string() + "' has no checkpoint yet: starting from its first step");
     start_afresh(flags, {}, job, executor);
     return {};
   }
   std::vector<std::string> damaged;
   const fs::path checkpoint = latest_checkpoint(folder, &damaged);
-  for (const std::string& text : damaged)
-    std::cerr << text << "; going on from " << checkpoint.string() << "\n";
+  for (const std::string& text : damaged) say(text + "; going on from " + checkpoint.string());
   const TrainState state = load_checkpoint(checkpoint, executor);
   const bool epoch_unreported =
       state.step == goal.last_step && state.seen == job.data->info().count;
@@ -538,6 +545,50 @@ bool tests(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal) 
   return asked || goal.last_step >= steps_per_epoch(job.recipe, *job.data);
 }
 
+// Of several ranks: how the batch is shared out is not this process's own affair, and plans are cut
+// by a rule of thumb.
+TrainFlags flags_of_rank(TrainFlags flags) {
+  flags.shares.reset();
+  flags.granularity = "fixed";
+  if (!flags.job.plan.deterministic) flags.chunks.reset();
+  return flags;
+}
+
+RankRequest rank_request(const TrainFlags& flags) {
+  RankRequest request;
+  request.shares = flags.shares;
+  if (flags.ranks.update) request.update = node_update_named(*flags.ranks.update);
+  if (flags.chunks && !flags.resume) request.chunks = parse_sizes("--chunks", *flags.chunks);
+  request.workers = flags.job.workers.value_or(default_workers());
+  return request;
+}
+
+// What the ranks after the first do: they train, and leave all else to that one.
+int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& init,
+                      const TrainJob& job, TrainGoal goal, Executor& executor) {
+  on_all_ranks(&ranks, [&] {
+    if (flags.resume)
+      goal.from = go_on(flags, job, goal, executor, /*speaks=*/false);
+    else
+      start_afresh(flags, init, job, executor);
+  });
+  ranks.require_same("gone on from step", std::to_string(goal.from.step));
+  if (flags.save_gradients) goal.after_first_step = [] {};  // all collect the first step alike
+  QuietObserver observer([] { return caught_signal != 0; });
+  train_with_others(
+      &ranks, executor,
+      [&] {
+        const StopOnSignals watch;
+        train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
+              observer);
+      },
+      [&] {
+        return flags.resume ? "; go on with: regatta train --resume " + *flags.resume
+                            : std::string();
+      });
+  return 0;
+}
+
 }  // namespace
 
 int run_train(std::span<const char* const> arguments) {
@@ -546,16 +597,26 @@ int run_train(std::span<const char* const> arguments) {
   declare(app, flags);
   if (!parse(app, arguments)) return 0;
 
+  const std::unique_ptr<Ranks> ranks = Ranks::join();
   TrainGoal goal;
   CheckpointPolicy policy;
-  if (flags.placement.plan && flags.placement.replay)
-    throw InputError("--plan and --replay exclude each other; give one");
-  const TensorFile init =
-      flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
-  const TrainJob job = flags.resume                  ? resumed_job(app, flags, goal, policy)
-                       : flags.placement.from_file() ? planned_job(app, flags, init, goal)
-                                                     : new_job(flags, init, goal);
-  require_runnable(job);
+  TensorFile init;
+  TrainJob job;
+  on_all_ranks(ranks.get(), [&] {
+    if (flags.placement.plan && flags.placement.replay)
+      throw InputError("--plan and --replay exclude each other; give one");
+    if (flags.init && !flags.resume) init = read_safetensors(*flags.init);
+    job = flags.resume                  ? resumed_job(app, flags, goal, policy)
+          : flags.placement.from_file() ? planned_job(app, flags, init, goal)
+          : ranks                       ? new_job(flags_of_rank(flags), init, goal)
+                                        : new_job(flags, init, goal);
+  });
+  if (ranks)
+    share_among(*ranks, job, rank_request(flags));
+  else if (flags.resume && job.plan.nodes.size() > 1)
+    gather_on_one(job, flags.job.workers.value_or(default_workers()));
+  on_all_ranks(ranks.get(), [&] { require_runnable(job); });
+  if (flags.explain && ranks && !ranks->first()) return 0;
   if (flags.explain) {
     std::cout << (job.choice ? explain(*job.choice)
                              : "nothing was chosen by predicted times: see --granularity\n");
@@ -566,49 +627,63 @@ int run_train(std::span<const char* const> arguments) {
     return 0;
   }
   policy = checkpoint_policy(flags, policy);
-  require_memory(job, job.plan);
+  on_all_ranks(ranks.get(), [&] { require_memory(job, job.plan); });
   Executor executor(job.graph, job.plan, job.exec_options(true));
+  if (ranks) goal.rest_every = policy.steps;
+  if (ranks && !ranks->first()) return follow_first_rank(*ranks, flags, init, job, goal, executor);
   std::optional<NewRunFolder> fresh;
   std::optional<RunLock> lock;
-  if (flags.resume) {
-    lock.emplace(*flags.resume);
-    goal.from = go_on(flags, job, goal, executor);
-  } else {
-    start_afresh(flags, init, job, executor);
-    fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
-    lock.emplace(fresh->path());
-  }
-  const fs::path folder = fresh ? fresh->path() : fs::path(*flags.resume);
-  // Only now: both files may be wanted inside the new folder.
-  if (flags.json_file) require_writable(*flags.json_file);
-  if (flags.save_gradients) {
-    require_writable(*flags.save_gradients);
-    goal.after_first_step = [&] {
-      write_safetensors(*flags.save_gradients, gradients_of(executor));
-    };
-  }
-  // No one but the first checkpoint knows weights that came from outside.
-  if (flags.init || job.weights)
-    save_checkpoint(folder, executor, goal.from, policy.keep, std::nullopt, false, job.class_names);
-  write_run_json(folder, job, goal.last_step, policy);
+  fs::path folder;
+  on_all_ranks(ranks.get(), [&] {
+    if (flags.resume) {
+      lock.emplace(*flags.resume);
+      goal.from = go_on(flags, job, goal, executor);
+    } else {
+      start_afresh(flags, init, job, executor);
+      fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
+      lock.emplace(fresh->path());
+    }
+    folder = fresh ? fresh->path() : fs::path(*flags.resume);
+    // Only now: both files may be wanted inside the new folder.
+    if (flags.json_file) require_writable(*flags.json_file);
+    if (flags.save_gradients) {
+      require_writable(*flags.save_gradients);
+      goal.after_first_step = [&] {
+        write_safetensors(*flags.save_gradients, gradients_of(executor));
+      };
+    }
+    // No one but the first checkpoint knows weights that came from outside.
+    if (flags.init || job.weights)
+      save_checkpoint(folder, executor, goal.from, policy.keep, std::nullopt, false,
+                      job.class_names);
+    write_run_json(folder, job, goal.last_step, policy);
+  });
+  if (ranks) ranks->require_same("gone on from step", std::to_string(goal.from.step));
   RunFolder run(folder, executor, goal.from, policy, job.class_names);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 
-  tell_cpus(flags, job);
+  if (ranks)
+    std::cerr << rank_line(*ranks, job.whole_plan()) << "\n";
+  else
+    tell_cpus(flags, job);
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;
   // A trace has times of its own, and says which steps and how deep. What takes long because it was
   // made to says nothing of the machine.
   const bool slowed = std::ranges::any_of(slowness_of(job.plan), [](double f) { return f > 1; });
-  if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
+  if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps && !ranks)
     refinement.emplace(executor, job.recipe);
   Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
-  const Speed speed = [&] {
-    const StopOnSignals watch;
-    return train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
-                 console);
-  }();
+  Speed speed;
+  train_with_others(
+      ranks.get(), executor,
+      [&] {
+        const StopOnSignals watch;
+        speed = train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr,
+                      goal, console);
+      },
+      [&] { return run.way_back(); });
   console.leave_line();
   const std::string traced = tracing.finish();
   if (refinement && caught_signal == 0)

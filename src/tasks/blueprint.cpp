@@ -62,11 +62,24 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
     blueprint.statistics_offset[id.value] = place.statistics_bytes;
     place.statistics_bytes += statistics_rows * channels * sizeof(float);
     blueprint.partials_offset[id.value] = place.partials_bytes;
-    place.partials_bytes += partials_rows * channels * sizeof(double);
+    place.partials_bytes += partials_bytes(blueprint.graph, id);
   }
 }
 
 }  // namespace
+
+std::size_t partials_bytes(const Graph& graph, NodeId node) {
+  return partials_rows * padded_channels(graph.node(node).shape.channels()) * sizeof(double);
+}
+
+std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk) {
+  return blueprint.partials_offset[node.value] * blueprint.ranks.chunks.size() +
+         chunk * partials_bytes(blueprint.graph, node);
+}
+
+NodeId meeting_after(const Program& program, std::uint32_t part, bool back) {
+  return program.meetings[back ? program.meetings.size() - 1 - part : std::size_t{part}];
+}
 
 std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup& group,
                          Precision precision) {
@@ -107,7 +120,7 @@ GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
 }
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training) {
+                         bool training, RankPlace ranks) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
   Blueprint blueprint{.graph = graph,
@@ -128,7 +141,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .partials_offset = std::vector<std::size_t>(nodes),
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
-                      .precision = numbers.precision};
+                      .precision = numbers.precision,
+                      .ranks = std::move(ranks)};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
@@ -166,17 +180,27 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
   return blueprint;
 }
 
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live) {
-  std::int64_t batch = 0;
-  for (const Chunk& chunk : chunks) batch += chunk.capacity;
+std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live) {
+  const std::int64_t batch = std::accumulate(capacities.begin(), capacities.end(), std::int64_t{0});
   std::vector<ChunkSpan> spans;
   std::int64_t before = 0;
-  for (const Chunk& chunk : chunks) {
+  for (const std::int64_t capacity : capacities) {
     const std::int64_t first = before * live / batch;
-    before += chunk.capacity;
+    before += capacity;
     spans.push_back({first, before * live / batch - first});
   }
   return spans;
+}
+
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live) {
+  std::vector<std::int64_t> capacities;
+  for (const Chunk& chunk : chunks) capacities.push_back(chunk.capacity);
+  return share_out(capacities, live);
+}
+
+std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live) {
+  return blueprint.ranks.several() ? share_out(blueprint.ranks.chunks, live)
+                                   : share_out(blueprint.chunks, live);
 }
 
 }  // namespace regatta

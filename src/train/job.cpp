@@ -267,7 +267,9 @@ ExecOptions TrainJob::exec_options(bool training) const {
           training,
           recipe.seed,
           profile,
-          recipe.data};
+          recipe.data,
+          {},
+          ranks};
 }
 
 TrainJob make_job(const JobOptions& options) {
@@ -371,7 +373,7 @@ TrainJob make_job(const JobOptions& options) {
 }
 
 void require_runnable(const TrainJob& job) {
-  std::vector<std::string> found = faults(job.plan, job.graph, job.recipe.batch);
+  std::vector<std::string> found = faults(job.whole_plan(), job.graph, job.recipe.batch);
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");

@@ -79,7 +79,11 @@ struct TrainJob {
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;
+  // With several ranks `plan` is this rank's part of the plan of all.
+  RankOptions ranks = {};
+  std::optional<Plan> plan_of_all = std::nullopt;
 
+  const Plan& whole_plan() const { return plan_of_all ? *plan_of_all : plan; }
   ExecOptions exec_options(bool training) const;
 };
 

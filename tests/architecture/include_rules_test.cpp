@@ -30,10 +30,11 @@ const std::map<std::string, Names> direct_permissions = {
     {"profile", {"graph", "platform"}},
     {"plan", {"profile", "ops"}},
     {"tasks", {"plan"}},
+    {"transport", {"base"}},
     {"trace", {"base"}},
     {"sim", {"tasks", "trace"}},
     {"backends", {"ops"}},
-    {"exec", {"tasks", "trace", "backends"}},
+    {"exec", {"tasks", "trace", "backends", "transport"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
     {"tickets", {"train"}},
@@ -49,6 +50,7 @@ struct Reserved {
 const std::vector<Reserved> reserved_libraries = {
     {"starpu", {"src/exec/", "src/backends/cpu/", "src/backends/cuda/"}},
     {"simgrid", {"src/sim/"}},
+    {"mpi.h", {"src/transport/mpi/"}},
     {"onnx/", {"src/models/"}},
 };
 

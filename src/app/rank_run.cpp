@@ -1,0 +1,46 @@
+#include "app/rank_run.h"
+
+#include <iostream>
+
+#include "base/error.h"
+
+namespace regatta::app {
+
+void add_rank_flags(CLI::App& app, RankFlags& flags) {
+  app.add_option("--update", flags.update,
+                 "how gradients of several ranks come together: ring (default), tree,\n"
+                 "hierarchical, server:cpu, replicated, chain (default of --deterministic) or mpi")
+      ->check(CLI::IsMember(
+          {"ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
+}
+
+void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {
+  if (!ranks) return action();
+  std::string failure;
+  try {
+    action();
+  } catch (const InputError& error) {
+    failure = error.what();
+  }
+  ranks->agree(failure);
+}
+
+void train_with_others(Ranks* ranks, Executor& executor, const std::function<void()>& train,
+                       const std::function<std::string()>& way_back) {
+  if (!ranks) return train();
+  try {
+    train();
+  } catch (const RankSilent& silent) {
+    // Nobody can end in order: the silent one would be waited for.
+    const bool speaks = ranks->first() || std::string(silent.what()).starts_with(ranks->names()[0]);
+    if (speaks) std::cerr << "\nregatta: " << silent.what() << way_back() << std::endl;
+    ranks->transport()->end_all(try_again_code);
+  } catch (const RankFailed&) {
+    throw ToldElsewhere(2);
+  } catch (const std::exception& error) {
+    executor.give_up(error.what());
+    throw InputError(ranks->first() ? error.what() : ranks->name() + ": " + error.what());
+  }
+}
+
+}  // namespace regatta::app
