@@ -1,7 +1,7 @@
 #include "exec/communicator.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <sys/prctl.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace regatta {
 namespace {
 
-constexpr auto pause = std::chrono::microseconds(100);
+constexpr auto pause = std::chrono::microseconds(100), short_pause = std::chrono::microseconds(20);
 constexpr auto beat_interval = std::chrono::seconds(1);
 // A cable that is out for 3 s is survived by TCP; a rank that says nothing for so long is dead.
 constexpr auto longest_silence = std::chrono::seconds(10);
@@ -44,8 +44,11 @@ void flush_denormals() {
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<Transport> transport, std::vector<std::string> names,
-                           int most_messages, int numbers)
-    : transport_(std::move(transport)), names_(std::move(names)), most_messages_(most_messages) {
+                           int most_messages, int numbers, bool spare_cpu)
+    : transport_(std::move(transport)),
+      names_(std::move(names)),
+      most_messages_(most_messages),
+      spare_cpu_(spare_cpu) {
   if (std::int64_t{first_free_tag} + std::int64_t{most_messages} * numbers >
       transport_->largest_tag())
     throw InputError("MPI here has tags up to " + std::to_string(transport_->largest_tag()) +
@@ -76,7 +79,7 @@ void Communicator::start(Travel travel) {
 void Communicator::give_up(const std::string& why) noexcept try {
   std::unique_lock lock(mutex_);
   if (speaks_ || failure_) return;
-  last_word_ = why.substr(0, longest_word - 1);
+  last_word_ = why.empty() ? "it ended early" : why.substr(0, longest_word - 1);
   speaks_ = true;
   wake_.notify_all();
   wake_.wait_for(lock, std::chrono::seconds(1), [&] { return spoken_; });
@@ -90,17 +93,15 @@ int Communicator::tag_of(const Travel& travel, int message) const {
 void Communicator::run() {
   ::pthread_setname_np(::pthread_self(), "communicator");
   flush_denormals();
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: short sleeps are to be short
   for (Peer& peer : peers_)
     peer.in =
         transport_->receive(peer.rank, control_tag, std::as_writable_bytes(std::span(peer.room)));
   while (true) {
-    bool spins = false;
     {
       std::unique_lock lock(mutex_);
-      if (flights_.empty() && started_.empty() && !stops_ && !speaks_)
-        wake_.wait_for(lock, watch_interval,
-                       [&] { return !started_.empty() || stops_ || speaks_; });
-      if (stops_ && flights_.empty() && started_.empty()) break;
+      wake_.wait_for(lock, watch_interval, [&] { return !idle() || stops_ || speaks(); });
+      if (stops_ && idle()) break;
       for (Travel& travel : started_) {
         const auto place = std::ranges::find_if(
             flights_, [&](const Flight& each) { return each.travel.urgency < travel.urgency; });
@@ -110,13 +111,17 @@ void Communicator::run() {
     }
     const bool happened = look();
     watch_peers();
-    for (const Flight& each : flights_) spins |= each.travel.spins;
-    if (happened || flights_.empty()) continue;
-    if (spins)
-      ::sched_yield();
-    else
-      std::this_thread::sleep_for(pause);
+    if (!happened && !flights_.empty()) pause_after_look();
   }
+}
+
+void Communicator::pause_after_look() const {
+  const bool hurries =
+      std::ranges::any_of(flights_, [](const Flight& each) { return each.travel.spins; });
+  if (hurries && spare_cpu_)
+    __builtin_ia32_pause();
+  else
+    std::this_thread::sleep_for(hurries ? short_pause : pause);
 }
 
 bool Communicator::look() {
@@ -207,7 +212,7 @@ void Communicator::end_round(Flight& flight) const {
 void Communicator::watch_peers() {
   const Clock::time_point now = Clock::now();
   std::unique_lock lock(mutex_);
-  const bool speaks = speaks_ && !spoken_;  // from then on last_word_ stays as it is
+  const bool speaks = this->speaks();  // from then on last_word_ stays as it is
   lock.unlock();
   if (!speaks && now - last_watch_ < watch_interval) return;
   const bool was_away = last_watch_ != Clock::time_point{} && now - last_watch_ > beat_interval;

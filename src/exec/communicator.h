@@ -1,6 +1,8 @@
 // The thread of a rank that sends and receives. It looks at all messages on their way, then sleeps
-// for 100 us; while chunks wait at a meeting point it looks without sleeping. No worker waits for a
-// message: what travels is handed over here, and gates open when it has arrived.
+// for 100 us. While chunks wait at a meeting point it looks without sleeping if a CPU is left for
+// it, and else sleeps for 20 us: a thread that spins beside a busy worker gets its turn after
+// milliseconds, one that sleeps is let in when it wakes. No worker waits for a message: what
+// travels is handed over here, and gates open when it has arrived.
 #pragma once
 
 #include <atomic>
@@ -45,7 +47,7 @@ class Communicator {
  public:
   // `most_messages` of a travel, `numbers` of travels. Ranks by name in messages.
   Communicator(std::shared_ptr<Transport> transport, std::vector<std::string> names,
-               int most_messages, int numbers);
+               int most_messages, int numbers, bool spare_cpu = false);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -77,6 +79,9 @@ class Communicator {
   bool look(Flight& flight);
   void begin_round(Flight& flight);
   void end_round(Flight& flight) const;
+  bool idle() const { return flights_.empty() && started_.empty(); }
+  bool speaks() const { return speaks_ && !spoken_; }
+  void pause_after_look() const;
   void watch_peers();
   void hear(Peer& peer);
   void fail(std::exception_ptr why);
@@ -85,6 +90,7 @@ class Communicator {
   const std::shared_ptr<Transport> transport_;
   const std::vector<std::string> names_;
   const int most_messages_;
+  const bool spare_cpu_;
   std::list<Flight> flights_;
   std::vector<Peer> peers_;
   Clock::time_point last_beat_ = Clock::now(), last_watch_{};

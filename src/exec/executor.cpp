@@ -86,8 +86,9 @@ class Executor::Impl {
       if (blueprint.ranks.update == NodeUpdate::mpi)
         ranks.transport->open_channels(static_cast<int>(blueprint.buckets.size()));
       travels_.emplace(blueprint);
-      communicator_ = std::make_unique<Communicator>(
-          ranks.transport, ranks.names, most_messages(blueprint.ranks), travels_->numbers());
+      communicator_ = std::make_unique<Communicator>(ranks.transport, ranks.names,
+                                                     most_messages(blueprint.ranks),
+                                                     travels_->numbers(), spare_cpu_);
     }
     // An order that cannot be followed is to be told before anything waits for it.
     if (options_.training && plan.placement == Placement::fixed) prepared(Job::train);
