@@ -96,9 +96,10 @@ class Executor::Impl {
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
   ~Impl() {
-    // Whoever still waits for other ranks would do so for ever.
-    if (communicator_ &&
-        std::ranges::any_of(recent_, [](const auto& each) { return each->remaining > 0; }))
+    // Whoever still waits for other ranks would do so for ever, and they for this one.
+    const bool undone =
+        std::ranges::any_of(recent_, [](const auto& each) { return each->remaining > 0; });
+    if (communicator_ && (undone || std::uncaught_exceptions() > 0))
       communicator_->give_up("it ended before its work was done");
     starpu_task_wait_for_all();
   }

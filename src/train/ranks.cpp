@@ -210,17 +210,17 @@ void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
   const PlanOptions options = options_of(job.plan, request);
   Json own = resources_here(job, request);
   if (shares.empty()) try {
-    Recipe part = job.recipe;
-    part.batch = equal_shares(job.recipe.batch, ranks.size())[0];
-    PlanOptions alone = options;
-    alone.deterministic = false;
-    alone.chunks = request.chunks;
-    Plan plan = make_plan(job.graph, part, alone);
-    keep_the_rest(plan, job.plan);
-    own["speed"] = measured_speed(job, plan, part.batch);
-  } catch (const InputError& error) {
-    failure = error.what();
-  }
+      Recipe part = job.recipe;
+      part.batch = equal_shares(job.recipe.batch, ranks.size())[0];
+      PlanOptions alone = options;
+      alone.deterministic = false;
+      alone.chunks = request.chunks;
+      Plan plan = make_plan(job.graph, part, alone);
+      keep_the_rest(plan, job.plan);
+      own["speed"] = measured_speed(job, plan, part.batch);
+    } catch (const InputError& error) {
+      failure = error.what();
+    }
   ranks.agree(failure);
   const std::vector<std::string> all = ranks.gather(own.dump());
   std::string plan_text;
