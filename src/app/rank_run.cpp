@@ -7,11 +7,13 @@
 namespace regatta::app {
 
 void add_rank_flags(CLI::App& app, RankFlags& flags) {
-  app.add_option("--update", flags.update,
-                 "how gradients of several ranks come together: ring (default), tree,\n"
-                 "hierarchical, server:cpu, replicated, chain (default of --deterministic) or mpi")
+  app.add_option(
+         "--update", flags.update,
+         "how gradients of several ranks come together: auto (default: what is predicted\n"
+         "fastest for the links), ring, tree, hierarchical, server:cpu, replicated, mpi or\n"
+         "chain (default of --deterministic)")
       ->check(CLI::IsMember(
-          {"ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
+          {"auto", "ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
 }
 
 void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {

@@ -557,7 +557,8 @@ TrainFlags flags_of_rank(TrainFlags flags) {
 RankRequest rank_request(const TrainFlags& flags) {
   RankRequest request;
   request.shares = flags.shares;
-  if (flags.ranks.update) request.update = node_update_named(*flags.ranks.update);
+  if (flags.ranks.update && *flags.ranks.update != "auto")
+    request.update = node_update_named(*flags.ranks.update);
   if (flags.chunks && !flags.resume) request.chunks = parse_sizes("--chunks", *flags.chunks);
   request.workers = flags.job.workers.value_or(default_workers());
   return request;
@@ -611,8 +612,9 @@ int run_train(std::span<const char* const> arguments) {
           : ranks                       ? new_job(flags_of_rank(flags), init, goal)
                                         : new_job(flags, init, goal);
   });
+  std::string exchange;  // what is predicted of it
   if (ranks)
-    share_among(*ranks, job, rank_request(flags));
+    exchange = share_among(*ranks, job, rank_request(flags));
   else if (flags.resume && job.plan.nodes.size() > 1)
     gather_on_one(job, flags.job.workers.value_or(default_workers()));
   on_all_ranks(ranks.get(), [&] { require_runnable(job); });
@@ -664,7 +666,7 @@ int run_train(std::span<const char* const> arguments) {
   if (fresh) fresh->keep();
 
   if (ranks)
-    std::cerr << rank_line(*ranks, job.whole_plan()) << "\n";
+    std::cerr << rank_line(job.whole_plan()) << exchange << "\n";
   else
     tell_cpus(flags, job);
   LoadMeter meter(executor);

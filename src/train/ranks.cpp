@@ -12,10 +12,12 @@
 #include "plan/rank_plan.h"
 #include "plan/shares.h"
 #include "platform/machine.h"
+#include "tasks/exchange_time.h"
 #include "train/batches.h"
 #include "train/loop.h"
 #include "train/weights.h"
 #include "transport/collectives.h"
+#include "transport/links.h"
 
 namespace regatta {
 namespace {
@@ -112,6 +114,38 @@ std::vector<std::int64_t> asked_shares(const RankRequest& request, std::int64_t 
   return shares;
 }
 
+// As all ranks measured them together.
+RankLinks links_of(Ranks& ranks) {
+  RankLinks links;
+  for (const std::vector<MeasuredLink>& row : measure_links(*ranks.transport())) {
+    links.emplace_back();
+    for (const MeasuredLink& each : row) links.back().push_back({each.bandwidth, each.latency});
+  }
+  return links;
+}
+
+std::vector<double> bucket_bytes(const TrainJob& job) {
+  std::vector<double> bytes;
+  for (const Bucket& bucket :
+       make_blueprint(job.graph, plan_of_node(job.plan, 0), job.exec_options(true).numbers, true)
+           .buckets)
+    bytes.push_back(static_cast<double>(bucket.bytes));
+  return bytes;
+}
+
+std::string predicted_text(NodeUpdate update, const std::vector<int>& sites, const RankLinks& links,
+                           const std::vector<double>& buckets) {
+  double seconds = 0, bytes = 0;
+  for (const double each : buckets) {
+    seconds += exchange_seconds(update, sites, links, each);
+    bytes += each;
+  }
+  char text[100];
+  std::snprintf(text, sizeof text, ", predicted to take %.3g ms for %.3g MB", 1e3 * seconds,
+                1e-6 * bytes);
+  return text;
+}
+
 void require_shareable(const TrainJob& job, int ranks) {
   if (job.plan.nodes.front().groups.size() > 1)
     throw InputError("a rank has one device: name one in --devices, and start a rank for each");
@@ -195,7 +229,7 @@ void Ranks::require_same(const std::string& what, const std::string& text) {
   }
 }
 
-void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
+std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
   ranks.require_same("version", version);
   ranks.require_same("the recipe", job.recipe.fingerprint());
   std::vector<std::int64_t> shares;
@@ -223,7 +257,12 @@ void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
     }
   ranks.agree(failure);
   const std::vector<std::string> all = ranks.gather(own.dump());
-  std::string plan_text;
+  RankLinks links;
+  const bool open = !request.update && !options.deterministic;
+  if (open || request.update == NodeUpdate::hierarchical) links = links_of(ranks);
+  const std::vector<int> sites =
+      links.empty() ? ranks.machines() : sites_of(ranks.machines(), links);
+  std::string plan_text, remark;
   if (ranks.first()) try {
       std::vector<RankResources> resources;
       std::vector<double> speeds;
@@ -237,9 +276,13 @@ void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
       if (options.deterministic && !request.shares)
         shares = whole_chunk_shares(
             canonical_chunks(job.graph, job.recipe, options, resources.size()), shares);
-      Plan whole = plan_over_ranks(
-          job.graph, job.recipe, options, resources, shares,
-          request.update.value_or(options.deterministic ? NodeUpdate::chain : NodeUpdate::ring));
+      NodeUpdate update = request.update.value_or(NodeUpdate::chain);
+      if (open) {
+        const std::vector<double> buckets = bucket_bytes(job);
+        update = fastest_update(sites, links, buckets);
+        remark = predicted_text(update, sites, links, buckets);
+      }
+      Plan whole = plan_over_ranks(job.graph, job.recipe, options, resources, shares, update);
       keep_the_rest(whole, job.plan);
       require_valid(whole, job.graph, job.recipe.batch);
       plan_text = to_json(whole, job.graph).dump();
@@ -251,8 +294,8 @@ void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
   const auto number = static_cast<std::size_t>(ranks.rank());
   job.plan = plan_of_node(*job.plan_of_all, number);
   job.plan.cpus = available_cpus();
-  job.ranks = {rank_place(*job.plan_of_all, number, ranks.machines()), ranks.transport(),
-               ranks.names()};
+  job.ranks = {rank_place(*job.plan_of_all, number, sites), ranks.transport(), ranks.names()};
+  return remark;
 }
 
 void gather_on_one(TrainJob& job, int workers) {
@@ -263,8 +306,8 @@ void gather_on_one(TrainJob& job, int workers) {
   job.plan = std::move(plan);
 }
 
-std::string rank_line(const Ranks& ranks, const Plan& plan) {
-  std::string text = std::to_string(ranks.size()) + " ranks:";
+std::string rank_line(const Plan& plan) {
+  std::string text = std::to_string(plan.nodes.size()) + " ranks:";
   for (std::size_t r = 0; r < plan.nodes.size(); ++r) {
     const DeviceGroup& group = plan.nodes[r].groups.front();
     const int threads = group.workers * group.team;

@@ -63,19 +63,22 @@ std::vector<int> cpus_of_rank(const std::vector<int>& allowed, int i, int ranks)
 // How the batch is to be shared out among ranks.
 struct RankRequest {
   std::optional<std::string> shares;  // "speed" (default: as measured now), "equal", or samples
-  std::optional<NodeUpdate> update;   // default: ring, or with `deterministic` chain
+  // Default: the one that is predicted fastest for the links as they are measured now, or with
+  // `deterministic` chain.
+  std::optional<NodeUpdate> update;
   std::optional<std::vector<std::int64_t>> chunks;  // of each rank's share; see PlanOptions
   int workers = 1;                                  // of this rank, at most
 };
 
 // Replaces the job's plan, which is for one process, by this rank's part of one for all, made by
-// the first rank. Compares version, recipe and data. Called by all ranks.
-void share_among(Ranks& ranks, TrainJob& job, const RankRequest& request);
+// the first rank. Compares version, recipe and data. Called by all ranks. Comes back, on the first,
+// with what people may want to know of the exchange: its predicted time.
+std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request);
 
 // The job's plan for several ranks becomes one for this process alone.
 void gather_on_one(TrainJob& job, int workers);
 
-// One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; ring".
-std::string rank_line(const Ranks& ranks, const Plan& plan);
+// One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; gradients meet by ring".
+std::string rank_line(const Plan& plan);
 
 }  // namespace regatta
