@@ -21,7 +21,7 @@ void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {
   std::string failure;
   try {
     action();
-  } catch (const InputError& error) {
+  } catch (const std::exception& error) {  // whatever it is, the others wait
     failure = error.what();
   }
   ranks->agree(failure);

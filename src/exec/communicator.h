@@ -5,7 +5,7 @@
 // travels is handed over here, and gates open when it has arrived.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
