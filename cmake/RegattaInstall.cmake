@@ -81,7 +81,7 @@ if(REGATTA_TESTS)
   install(RUNTIME_DEPENDENCY_SET tests_need
     PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\\.so"  # glibc's
     LIBRARY DESTINATION ${private_dir} COMPONENT everywhere EXCLUDE_FROM_ALL)
-  foreach(folder IN ITEMS platforms schemas tests/parity/data tests/trace/data tests/fuzz/cases)
+  foreach(folder IN ITEMS platforms schemas tests/parity/data tests/plan/data tests/trace/data tests/fuzz/cases)
     get_filename_component(parent ${folder} DIRECTORY)
     install(DIRECTORY ${folder} DESTINATION ${packed_test_files}/${parent}
       COMPONENT everywhere EXCLUDE_FROM_ALL)

@@ -1,4 +1,4 @@
-# Tests, examples and the GPU kernel benchmark.
+# Tests, examples and kernel benchmarks.
 
 # Where a package keeps the files that its tests read.
 set(packed_test_files ${CMAKE_INSTALL_DATADIR}/regatta/tests)
@@ -79,3 +79,10 @@ endif()
 # Images a second from JPEG files to samples; scripts/bench-decode runs it.
 add_executable(regatta_decode_bench EXCLUDE_FROM_ALL bench/decode/decode.cpp)
 target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
+
+# Batch norm's passes beside plain streams, on one core (docs/cpu.md).
+find_package(benchmark QUIET)
+if(TARGET benchmark::benchmark)
+  add_executable(regatta_cpu_bench EXCLUDE_FROM_ALL bench/cpu/batch_norm.cpp)
+  target_link_libraries(regatta_cpu_bench PRIVATE regatta_internal regatta_lib benchmark::benchmark)
+endif()

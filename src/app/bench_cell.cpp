@@ -5,12 +5,13 @@
 #include <cstdlib>
 
 #include "app/command.h"
-#include "app/granularity.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "models/models.h"
 #include "train/job.h"
 #include "train/loop.h"
 #include "train/weights.h"
+#include "tune/plan_job.h"
 
 namespace regatta::app {
 namespace {
@@ -52,10 +53,6 @@ JobOptions job_options(const CellOptions& options) {
   job.plan.devices = devices_named(options.devices);
   job.plan.segments = options.segments;
   job.plan.team = options.team;
-  if (granularity_named(options.granularity) == GranularityKind::automatic) {
-    job.costs = cost_source();
-    job.rehearsal = rehearsal();
-  }
   if (options.chunks) job.plan.chunks = parse_sizes("--chunks", *options.chunks);
   if (options.shares) job.plan.shares = parse_sizes("--shares", *options.shares);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
@@ -83,7 +80,8 @@ std::string bench_data(const CellOptions& options) {
 }
 
 ScalingSample run_cell(const CellOptions& options) {
-  const TrainJob job = make_job(job_options(options));
+  const TrainJob job =
+      plan_job(job_options(options), {.by_costs = by_costs(options.granularity)}).job;
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TrainGoal goal;

@@ -6,7 +6,6 @@
 
 #include "app/command.h"
 #include "app/lists.h"
-#include "app/placement.h"
 #include "app/trial.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -14,6 +13,7 @@
 #include "platform/machine.h"
 #include "report/fidelity.h"
 #include "report/scaling.h"
+#include "tune/plan_job.h"
 
 namespace regatta::app {
 namespace {
@@ -127,7 +127,7 @@ class Bench {
   static void place_all(std::vector<Cell>& cells, const std::shared_ptr<const Profile>& profile) {
     for (Cell& cell : cells) {
       cell.job.profile = profile;
-      place(cell.job, cell.result.placement);
+      place_tasks(cell.job, placement_named(cell.result.placement));
     }
   }
 

@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "app/command.h"
-#include "app/granularity.h"
 #include "app/lists.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -16,8 +15,9 @@
 #include "platform/machine.h"
 #include "report/granularity.h"
 #include "report/scaling.h"
-#include "tasks/rehearsed.h"
-#include "train/rehearse.h"
+#include "tune/plan_job.h"
+#include "tune/trial_ranking.h"
+#include "tune/trials.h"
 
 namespace regatta::app {
 namespace {
@@ -128,16 +128,15 @@ class Bench {
     cell.one_worker->rounds.push_back(first);
 
     options = options_of(cell);
-    options.costs = cost_source();
-    options.rehearsal = rehearsal();
-    const TrainJob job = make_job(options);
-    const Candidate& best = job.choice->best();
+    const PlannedJob planned = plan_job(options, {});
+    const TrainJob& job = planned.job;
+    const Candidate& best = planned.choice->best();
     cell.automatic.name =
         best.granularity.segments + " x " + std::to_string(best.granularity.chunks) + ", " +
         std::to_string(best.granularity.workers) + " workers" +
         (best.granularity.team > 1 ? " of " + std::to_string(best.granularity.team) : "");
-    cell.automatic.predicted = best.expected_seconds();
-    cell.automatic.by_costs = best.step_seconds;
+    cell.automatic.predicted = best.expected().count();
+    cell.automatic.by_costs = best.predicted.count();
     std::vector<Plan> plans = fixed_plans(cell, job);
     rounds(cell, job, alone.plan, plans);
   }

@@ -3,16 +3,16 @@
 #include <iostream>
 
 #include "app/command.h"
-#include "app/forecast.h"
 #include "app/trial.h"
-#include "app/unequal.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
 #include "report/text.h"
-#include "tasks/balance.h"
+#include "tune/stored_profile.h"
+#include "tune/tried_shares.h"
 
 namespace regatta::app {
 namespace {
@@ -37,8 +37,8 @@ struct Side {
   TriedShares met() const {
     std::vector<double> medians;
     for (const std::vector<double>& each : tasks) medians.push_back(median_of(each));
-    const Forecast forecast(job);
-    return tried_shares(forecast.blueprint(), forecast.list(), medians);
+    const PricedStep step = priced_step(job);
+    return tried_shares(step.blueprint(), step.list(), medians);
   }
 };
 
@@ -98,9 +98,10 @@ int run_unequal(const UnequalFlags& flags) {
   learn();
   for (Side& side : sides) {
     side.job.profile = profile;
-    if (side.shares != "alone")
-      share_out(side.job, side.shares, flags.workers, flags.slow,
-                {.budget = [&](double) { return Seconds(flags.balance); }, .keep = false});
+    if (const auto shares = worker_shares(side.shares))
+      share_among_workers(
+          side.job, *shares, flags.workers, flags.slow,
+          {.longest = [&](Seconds) { return Seconds(flags.balance); }, .keep = false});
   }
   for (std::size_t round = 0; round < flags.rounds; ++round) {
     if (round > 0) learn();

@@ -10,8 +10,9 @@
 #include "base/files.h"
 #include "models/load.h"
 #include "profile/robust.h"
-#include "train/calibrate.h"
 #include "train/job.h"
+#include "tune/calibrate.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "app/forecast.h"
-#include "app/unequal.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "platform/machine.h"
@@ -14,6 +13,7 @@
 #include "trace/analysis.h"
 #include "trace/store.h"
 #include "train/run_folder.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -71,16 +71,6 @@ void add_placement_flags(CLI::App& app, PlacementFlags& flags) {
       ->type_name("RUN");
 }
 
-void place(TrainJob& job, const std::string& placement) {
-  job.plan.placement = placement_named(placement);
-  job.plan.order.clear();
-  if (job.plan.placement != Placement::fixed) return;
-  // Played as if nothing were fixed.
-  TrainJob free = job;
-  free.plan.placement = Placement::dynamic;
-  job.plan.order = Forecast(free).order();
-}
-
 std::string machine_fingerprint() {
   return sha256_hex(cpu_name() + "/" + std::to_string(available_cpus())).substr(0, 16);
 }
@@ -110,7 +100,7 @@ TrainJob job_of_plan(const PlanFile& file) {
   job.network = file.network;
   job.graph = graph_of_recipe(file.recipe, file.network);
   job.plan = file.plan;
-  job.profile = profile_here();
+  job.profile = stored_profile();
   return job;
 }
 
@@ -124,7 +114,7 @@ TrainJob job_of_replay(const fs::path& run) {
   job.plan.order = recorded_order(record, blueprint, list);
   job.plan.placement = Placement::fixed;
   job.plan.scheduler = own_scheduler;  // the only one that follows an order
-  job.profile = profile_here();
+  job.profile = stored_profile();
   return job;
 }
 

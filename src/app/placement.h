@@ -23,9 +23,6 @@ void add_placement_flags(CLI::App& app, PlacementFlags& flags);
 // Only those for workers of this machine: --placement and --slow.
 void add_worker_flags(CLI::App& app, PlacementFlags& flags);
 
-// Places tasks as asked for; a fixed order comes from playing the list.
-void place(TrainJob& job, const std::string& placement);
-
 // A machine's mark for plans that are made on it, and whether a plan is for this one. Throws
 // InputError with the reason.
 std::string machine_fingerprint();

@@ -3,14 +3,14 @@
 
 #include "app/bench_cell.h"
 #include "app/command.h"
-#include "app/forecast.h"
-#include "app/granularity.h"
+#include "app/devices.h"
+#include "app/fleet_request.h"
 #include "app/lists.h"
 #include "app/node_plan.h"
 #include "app/placement.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
-#include "app/unequal.h"
+#include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/load.h"
@@ -19,6 +19,8 @@
 #include "platform/probe.h"
 #include "tasks/footprint.h"
 #include "tasks/meetings.h"
+#include "tune/plan_job.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
@@ -30,6 +32,8 @@ struct PlanFlags {
   RecipeFlags recipe;
   PlacementFlags placement;
   std::string shuffle = "on", reduction = "slots", granularity = "auto", update = "ring";
+  std::string devices = "auto", precision = "fp32";
+  bool explain = false;
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
 };
 
@@ -75,6 +79,16 @@ void declare(CLI::App& app, PlanFlags& flags) {
                  "how nodes bring gradients together: ring, tree, hierarchical, server:cpu,\n"
                  "server:gpu")
       ->capture_default_str();
+  app.add_option(
+         "--devices", flags.devices,
+         "what computes: cpu, cuda, cpu,cuda, or auto: on each node its GPUs, or its cores\n"
+         "where it has none, and cores beside GPUs if that is predicted to be faster")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_flag("--explain", flags.explain, "print what each group is for, and why");
   app.add_option("--stages", flags.stages, "a pipeline by hand: NODE/GROUP=FIRST-LAST,...")
       ->type_name("LIST");
   add_worker_flags(app, flags.placement);
@@ -91,6 +105,7 @@ JobOptions job_options(const PlanFlags& flags) {
   apply(flags.recipe, options);
   options.test = "none";
   options.plan.reduction = reduction_named(flags.reduction);
+  options.precision = precision_named(flags.precision);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (options.data.empty()) {
     if (is_model_file(options.model))
@@ -110,28 +125,27 @@ JobOptions job_options(const PlanFlags& flags) {
 std::vector<PlannedBucket> buckets_of(const Blueprint& blueprint) {
   std::vector<PlannedBucket> buckets;
   for (const Bucket& bucket : blueprint.buckets)
-    buckets.push_back(
-        {bucket.segment.value, static_cast<std::int64_t>(bucket.bytes), blueprint.plan.reduction});
+    buckets.push_back({bucket.segment.value, static_cast<std::int64_t>(bucket.bytes)});
   return buckets;
 }
 
 // By playing the task list.
-Prediction predicted_here(const TrainJob& job, const Forecast& forecast) {
-  const Played played = forecast.play();
+Prediction predicted_here(const TrainJob& job, const PricedStep& step) {
+  const Played played = step.play();
   // The relative interval of the work is that of the step.
   Estimate work;
-  for (const Task& task : forecast.list().tasks) work += forecast.costs().of(task, 1);
+  for (const Task& task : step.list().tasks) work += step.costs().of(task, 1);
   const double low = work.seconds > 0 ? work.low / work.seconds : 1;
   const double high = work.seconds > 0 ? work.high / work.seconds : 1;
   Prediction predicted;
   predicted.step = {played.step_seconds, played.step_seconds * std::min(low, 1.0),
                     played.step_seconds * std::max(high, 1.0)};
   predicted.energy_j = cpus_of(job.plan) * assumed_watts_per_cpu * played.step_seconds;
-  const std::vector<Footprint> found = footprints(forecast.blueprint(), {&forecast.list()});
+  const std::vector<Footprint> found = footprints(step.blueprint(), {&step.list()});
   const std::vector<PlanWorker> workers = workers_of(job.plan);
   const auto groups = groups_of(job.plan);
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
-    const std::size_t bytes = peak_bytes(forecast.blueprint(), found, GroupId{g});
+    const std::size_t bytes = peak_bytes(step.blueprint(), found, GroupId{g});
     GroupPrediction each{job.plan.nodes.front().name, groups[g]->name, 0,
                          static_cast<std::int64_t>(bytes)};
     for (std::size_t w = 0; w < std::min(workers.size(), played.workers.size()); ++w)
@@ -147,46 +161,34 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (flags.nodes || flags.stages)
     throw InputError("--nodes and --stages need --platform: this machine is one node");
   JobOptions options = job_options(flags);
-  const int workers = options.workers.value_or(default_workers());
-  const bool shared_out = flags.shares && shares_of_workers(*flags.shares);
+  options.plan.devices = devices_here(flags.devices);
   if (flags.shares && flags.chunks)
     throw InputError("--shares cuts the batch itself: drop --chunks");
-  if (shared_out)
-    options.plan.chunks = {std::min<std::int64_t>(workers, options.batch)};
-  else if (flags.shares)
-    options.plan.chunks = samples_of(*flags.shares);
-  if (granularity_named(flags.granularity) == GranularityKind::automatic) {
-    options.costs = cost_source();
-    options.rehearsal = rehearsal();
-  }
-  TrainJob job = make_job(options);
-  if (!job.profile) job.profile = profile_here();
-  if (shared_out)
-    share_out(job, *flags.shares, workers, flags.placement.slow,
-              share_trials(job, flags.granularity));
-  else
-    slow_down(job.plan, flags.placement.slow);
-  if (flags.placement.placement) place(job, *flags.placement.placement);
+  TuneOptions tuning{.by_costs = by_costs(flags.granularity),
+                     .shares = worker_shares(flags.shares),
+                     .slow = flags.placement.slow};
+  if (flags.shares && !tuning.shares) options.plan.chunks = samples_of(*flags.shares);
+  if (flags.placement.placement) tuning.placement = placement_named(*flags.placement.placement);
+  TrainJob job = plan_job(options, tuning).job;
+  if (!job.profile) job.profile = stored_profile();
   job.plan.platform = machine_fingerprint();
-  require_runnable(job);
   require_memory(job.graph, job.plan, job.recipe, this_machine());
 
-  const Forecast forecast(job);
+  const PricedStep step = priced_step(job);
   if (groups_of(job.plan).front()->chunks.size() > 1) {
-    const std::vector<Meeting> met =
-        meetings(forecast.blueprint(), forecast.list(), forecast.costs());
+    const std::vector<Meeting> met = step.meetings();
     std::printf("workers arrive within %.1f%% of each other at %zu point%s of synchronisation\n",
                 100 * apart(met), met.size(), met.size() == 1 ? "" : "s");
   }
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = host_name()};
   file.plan = job.plan;
-  file.predicted = predicted_here(job, forecast);
-  file.buckets = buckets_of(forecast.blueprint());
+  file.predicted = predicted_here(job, step);
+  file.buckets = buckets_of(step.blueprint());
   return file;
 }
 
 // By simulation. The interval is that of costs drawn from theirs.
-Prediction predicted_there(const sim::PreparedFleet& fleet) {
+Prediction predicted_there(const Plan& plan, const sim::PreparedFleet& fleet) {
   const std::vector<sim::Rank>& ranks = fleet.fleet().ranks;
   const int replicas = ranks.size() > 64 ? 1 : 9;
   const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 3, .replicas = replicas});
@@ -197,8 +199,12 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
   for (const sim::GroupUse& use : made.groups) {
     const auto memory = fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind);
     if (use.pool >= memory.size()) continue;  // those that only load
-    predicted.groups.push_back({use.node, use.group, use.busy_s / use.workers,
-                                static_cast<std::int64_t>(memory[use.pool].bytes)});
+    // Ranks that are alike are simulated as one kind, whose groups bear the names of the first.
+    const std::string& group =
+        plan.stages.empty() ? plan.nodes[static_cast<std::size_t>(use.rank)].groups[use.pool].name
+                            : use.group;
+    predicted.groups.push_back({use.node, group, use.busy_s / use.workers,
+                                static_cast<std::int64_t>(memory[use.pool].bytes), use.energy_j});
   }
   return predicted;
 }
@@ -207,23 +213,32 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
-  const JobOptions options = job_options(flags);
-  const TrainJob job = make_job(options);
   const Platform platform = read_platform(*flags.platform);
+  JobOptions options = job_options(flags);
+  NodeOptions nodes;
+  nodes.devices = platform_devices_named(flags.devices);
+  // The job is made for its recipe alone, and only GPUs have other precisions.
+  if (options.precision != Precision::fp32) options.plan.devices = {DeviceKind::cuda};
+  const TrainJob job = make_job(options);
   const sim::Profiles profiles =
       profiles_for(platform, std::filesystem::path(*flags.platform).parent_path());
-  NodeOptions nodes;
   if (flags.nodes) nodes.nodes = listed(*flags.nodes);
   nodes.shares = flags.shares.value_or("speed");
   nodes.update = node_update_named(flags.update);
   nodes.plan = options.plan;
+  nodes.plan.devices = {DeviceKind::cpu};
   nodes.plan.layout = default_cpu_layout();
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
   if (flags.stages && (flags.nodes || flags.shares))
     throw InputError("--stages says who computes what: drop --nodes and --shares");
-  file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
-                                              parse_stages(*flags.stages), nodes)
-                           : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  if (flags.stages) {
+    file.plan =
+        plan_over_stages(job.graph, job.recipe, platform, parse_stages(*flags.stages), nodes);
+  } else {
+    NodePlan made = planned_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+    file.plan = std::move(made.plan);
+    file.roles = std::move(made.roles);
+  }
   if (placement != Placement::dynamic && !flags.stages) {
     sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
     free.follow(file.plan);
@@ -237,7 +252,7 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
-  file.predicted = predicted_there(fleet);
+  file.predicted = predicted_there(file.plan, fleet);
   if (groups_of(file.plan).size() > 1 && !flags.stages) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
@@ -248,6 +263,12 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
 }
 
 constexpr std::size_t most_groups_told = 12;
+
+void explain(const std::vector<GroupRole>& roles) {
+  for (const GroupRole& each : roles)
+    std::printf("  %s/%s: %s: %s\n", each.node.c_str(), each.group.c_str(),
+                std::string(role_name(each.role)).c_str(), each.reason.c_str());
+}
 
 void print(const PlanFile& file, const std::string& path) {
   const Plan& plan = file.plan;
@@ -273,7 +294,7 @@ void print(const PlanFile& file, const std::string& path) {
   if (told > most_groups_told) std::printf("  and %zu more groups\n", told - most_groups_told);
   if (!file.predicted) return;
   const Prediction& predicted = *file.predicted;
-  std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J\n", predicted.step.seconds,
+  std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J, modelled\n", predicted.step.seconds,
               predicted.step.low, predicted.step.high, predicted.energy_j);
 }
 
@@ -292,6 +313,7 @@ int run_plan(std::span<const char* const> arguments) {
   write_plan_file(out, file, graph);
   write_json_result(flags.json_file, to_json(file, graph));
   print(file, out);
+  if (flags.explain) explain(file.roles);
   return 0;
 }
 

@@ -1,14 +1,13 @@
 #include "app/profiles.h"
 
 #include "base/error.h"
-#include "exec/versions.h"
-#include "profile/store.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 
 std::shared_ptr<const Profile> own_profile() {
-  Profile found = ProfileStore(machine_mark(library_versions())).load();
-  return found.empty() ? nullptr : std::make_shared<const Profile>(std::move(found));
+  const std::shared_ptr<const Profile> found = stored_profile();
+  return found->empty() ? nullptr : found;
 }
 
 sim::Profiles profiles_for(const Platform& platform, const std::filesystem::path& folder) {

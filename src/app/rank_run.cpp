@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "app/train_flags.h"
 #include "base/error.h"
 
 namespace regatta::app {
@@ -14,6 +15,23 @@ void add_rank_flags(CLI::App& app, RankFlags& flags) {
          "chain (default of --deterministic)")
       ->check(CLI::IsMember(
           {"auto", "ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
+}
+
+TrainFlags flags_of_rank(TrainFlags flags) {
+  flags.shares.reset();
+  flags.granularity = "fixed";
+  if (!flags.job.plan.deterministic) flags.chunks.reset();
+  return flags;
+}
+
+RankRequest rank_request(const TrainFlags& flags) {
+  RankRequest request;
+  request.shares = flags.shares;
+  if (flags.ranks.update && *flags.ranks.update != "auto")
+    request.update = node_update_named(*flags.ranks.update);
+  if (flags.chunks && !flags.resume) request.chunks = parse_sizes("--chunks", *flags.chunks);
+  request.workers = flags.job.workers.value_or(default_workers());
+  return request;
 }
 
 void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {

@@ -6,15 +6,17 @@
 #include <optional>
 #include <string>
 
-#include "app/command.h"
+#include "app/rank_flags.h"
 #include "train/ranks.h"
 
 namespace regatta::app {
 
-struct RankFlags {
-  std::optional<std::string> update;
-};
-void add_rank_flags(CLI::App& app, RankFlags& flags);
+struct TrainFlags;
+
+// Of several ranks: how the batch is shared out is not this process's own affair, and plans are cut
+// by a rule of thumb.
+TrainFlags flags_of_rank(TrainFlags flags);
+RankRequest rank_request(const TrainFlags& flags);
 
 // Does something on this rank, or alone if `ranks` is null. If it fails on any rank with an
 // InputError, all fail: see Ranks::agree.

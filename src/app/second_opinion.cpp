@@ -4,14 +4,14 @@
 #include <functional>
 
 #include "app/fleet_request.h"
-#include "app/forecast.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "platform/machine.h"
 #include "report/text.h"
 #include "sim/simulate.h"
-#include "tasks/choose.h"
-#include "tasks/rehearsed.h"
+#include "tune/plan_job.h"
+#include "tune/stored_profile.h"
+#include "tune/trial_ranking.h"
 
 namespace regatta::app {
 namespace {
@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 
 // Smallest predicted gain, as a share of the step's time, that doctor reports.
 constexpr double worth_advising = 0.05;
-// Share of a predicted time that must rest on measurements, or nothing is said of it.
-constexpr double known_enough = 0.8;
 
 trace::Finding finding(const std::string& what, const std::string& fix, const std::string& flag,
                        double gain, double wall_s) {
@@ -47,14 +45,12 @@ SecondOpinion of_run_here(const Json& run, double wall_s) {
   if (job.recipe.accumulate > 1 || !ran_here(run) ||
       std::ranges::any_of(groups, [](auto* group) { return group->kind != DeviceKind::cpu; }))
     return {};
-  const std::shared_ptr<const Profile> profile = profile_here();
-  const CostsFor costs = [&](const Blueprint& blueprint) {
-    return std::make_unique<ProfileCosts>(blueprint, profile, job.recipe.data);
-  };
-  Choice own{{predict(job.graph, job.recipe, job.plan, costs)}, 1};
+  const std::shared_ptr<const Profile> profile = stored_profile();
+  const CostsFor costs = costs_by(profile, job.recipe.data);
+  Choice own{{candidate_of(job.graph, job.recipe, job.plan, costs)}, 1};
   if (own.best().known < known_enough) return {};
-  recall(own, job.graph, job.recipe, *profile);
-  SecondOpinion opinion{own.best().expected_seconds()};
+  apply_stored_trials(own, job.graph, job.recipe, *profile);
+  SecondOpinion opinion{own.best().expected().count()};
   // What was asked for by name is not put in doubt.
   if (job.plan.deterministic || job.plan.placement != Placement::dynamic ||
       std::ranges::any_of(groups, [](auto* group) { return !group->slow.empty(); }))
@@ -66,9 +62,9 @@ SecondOpinion of_run_here(const Json& run, double wall_s) {
   options.reduction = job.plan.reduction;
   options.scheduler = job.plan.scheduler;
   Choice others = choose(job.graph, job.recipe, options, costs);
-  recall(others, job.graph, job.recipe, *profile);
-  settle(others);
-  const double mine = own.best().expected_seconds(), best = others.best().expected_seconds();
+  apply_stored_trials(others, job.graph, job.recipe, *profile);
+  rank_by_trials(others);
+  const double mine = own.best().expected().count(), best = others.best().expected().count();
   const double gain = 1 - best / mine;
   if (gain < worth_advising) return opinion;
   opinion.findings.push_back(
@@ -90,7 +86,7 @@ class OtherFleets {
     const TrainJob job = job_of_run(run);
     subject_ = {job.graph, job.recipe, std::nullopt, job.network};
     if (run.contains("request"))
-      request_ = request_from_json(run["request"]);
+      request_ = request_from_json(run["request"]);  // the plan follows from it
     else
       subject_.plan = job.plan;
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "profile/profile.h"
-#include "train/calibrate.h"
-#include "train/job.h"
+#include "tune/calibrate.h"
+#include "tune/measured_run.h"
 
 namespace regatta::app {
 
@@ -27,23 +27,13 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
 // Takes as long as `options` say, or as steps on whole chunks do; the layout is the usual one.
 void learn_costs(Profile& profile, const TrainJob& job, CalibrationOptions options);
 
-struct Measured {
-  double step_s = 0, energy_j = 0;  // of a typical step
-  double kernels_s = 0;             // of it, that a worker is in kernels, on average
-  double submission_s = 0;          // of the thread or the workers that submit it, by the clock
-  std::vector<double> tasks = {};   // the median seconds of each, if they were looked at
-  std::optional<double> taken_by_others = {};  // share of the workers' CPU time; none: unknown
-};
-// A run of about so long after it has settled, but of a few steps at least; again where CPUs were
-// moved apart. `watch` also looks at every task, which costs a little.
-Measured measure(const TrainJob& job, double seconds, bool watch = false);
-
 struct Predicted {
   double step_s = 0, energy_j = 0;
-  double kernels_s = 0, submission_s = 0;  // as above
-  std::vector<double> tasks;               // likewise
-  double apart = 0;
+  double kernels_s = 0, submission_s = 0;  // as in Measured
+  std::vector<double> tasks;               // median seconds of each task
+  double apart = 0;                        // see apart() of tasks/meetings.h
 };
+// By simulation.
 Predicted predict(const TrainJob& job);
 
 // Seconds of all workers in a step, by what tasks mainly do.

@@ -1,6 +1,7 @@
 #include "exec/cpu_device.h"
 
 #include "backends/cpu/batch_norm.h"
+#include "backends/cpu/grouped_batch_norm.h"
 #include "backends/cpu/optimizer.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
@@ -30,13 +31,18 @@ void CpuDevice::combine_gradients(const Node& node, std::span<const PartialSums>
   cpu::combine_gradients(node, chunks, statistics);
 }
 
+void CpuDevice::track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                                 std::span<float* const> states) {
+  cpu::track_statistics(node, chunks, states);
+}
+
 void CpuDevice::reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) {
   cpu::reduce_slots(sum, others, count);
 }
 
 void CpuDevice::sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                            double* sum) {
-  *sum = cpu::sum_squares(gradient, tensors);
+                            const std::uint8_t* mask, double* sum) {
+  *sum = cpu::sum_squares(gradient, tensors, mask);
 }
 
 void CpuDevice::clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/optimizer.h"
 #include "base/target.h"
+#include "exec/bucket_masks.h"
 #include "tasks/task_list.h"
 #include "transport/transport.h"
 
@@ -36,6 +37,9 @@ struct StepInput {
   // workers, several at a time.
   std::function<void(std::int64_t first, std::int64_t count, std::byte* samples, Target* targets)>
       load;
+  // Chunks get whole groups of samples where statistics are those of groups. False: samples are
+  // shared out evenly, to measure small chunks.
+  bool keeps_groups = true;
   // Of lists that take a step. The optimizer's other settings are ExecOptions'.
   std::optional<double> learning_rate = {};  // default: the optimizer's
   std::optional<double> momentum = {};       // likewise; Adam's beta1
@@ -70,6 +74,8 @@ struct ExecOptions {
   // What schedulers reckon with; without a profile, a guess. `data` as the recipe writes it.
   std::shared_ptr<const Profile> profile = nullptr;
   std::string data = {};
+  // Masked parameters are zero: what is written from outside loses them, and no step moves them.
+  ParameterMasks masks = {};
   // To test and time the runtime by itself: kernels of CPU workers compute nothing, and each task
   // holds its worker for as long as this says, which schedulers also reckon with. Loading still
   // calls StepInput::load. None: kernels compute.
@@ -170,7 +176,7 @@ class Executor {
     return read(BufferKind::moment, id, static_cast<std::uint32_t>(index));
   }
   std::vector<float> average(ParameterId id) const { return read(BufferKind::average, id); }
-  // Of the last step.
+  // Of the last step; zero where the parameter is masked.
   std::vector<float> gradient(ParameterId id) const { return read(BufferKind::gradient, id); }
   std::vector<float> state(StateId id) const;
   void set_parameter(ParameterId id, std::span<const float> values) {

@@ -47,6 +47,7 @@ class Interpreter {
       case Phase::submit:  // by the executor
       case Phase::exchange_sums:
       case Phase::exchange_gradient_sums:
+      case Phase::exchange_group_sums:
       case Phase::running_sum:
       case Phase::exchange:
       case Phase::exchange_results:  // by the communicator
@@ -54,6 +55,9 @@ class Interpreter {
       case Phase::combine:
       case Phase::combine_gradient:
         combine(action);
+        break;
+      case Phase::track:
+        track(action.segment);
         break;
       case Phase::deliver:
         deliver(submission_.spans[action.chunk.value]);
@@ -64,7 +68,7 @@ class Interpreter {
       case Phase::measure:
         device_.sum_squares(frame_.gradient(action.bucket, 0),
                             blueprint_.buckets[action.bucket.value].tensors,
-                            frame_.squares(action.bucket));
+                            frame_.mask(action.bucket), frame_.squares(action.bucket));
         break;
       case Phase::clip:
         clip();
@@ -145,17 +149,36 @@ class Interpreter {
     const auto pixels = static_cast<double>(node.shape.height() * node.shape.width());
     std::vector<PartialSums> chunks;
     for (std::size_t c = 0; c < submission_.batch_spans.size(); ++c)
-      chunks.push_back({blueprint_.ranks.several()
-                            ? frame_.gathered_sums(node.id, c)
-                            : frame_.partials(node.id, ChunkId{static_cast<std::uint32_t>(c)}),
-                        static_cast<double>(submission_.batch_spans[c].count) * pixels});
+      chunks.push_back(
+          {sums_of(node.id, c), static_cast<double>(submission_.batch_spans[c].count) * pixels});
     if (back) {
       device_.combine_gradients(node, chunks, frame_.statistics(node.id));
       return;
     }
+    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states_of(node));
+  }
+
+  void track(SegmentId segment) {
+    for (const NodeId id : blueprint_.segments[segment.value].train.grouped) {
+      const Node& node = graph_.node(id);
+      std::vector<GroupSums> chunks;
+      for (std::size_t c = 0; c < submission_.batch_spans.size(); ++c)
+        chunks.push_back({sums_of(id, c), submission_.batch_spans[c].count});
+      device_.track_statistics(node, chunks, states_of(node));
+    }
+  }
+
+  // Of a chunk of the whole batch.
+  const double* sums_of(NodeId node, std::size_t chunk) const {
+    return blueprint_.ranks.several()
+               ? frame_.gathered_sums(node, chunk)
+               : frame_.partials(node, ChunkId{static_cast<std::uint32_t>(chunk)});
+  }
+
+  std::array<float*, 3> states_of(const Node& node) const {
     std::array<float*, 3> states{};
     for (std::size_t i = 0; i < node.states.size(); ++i) states[i] = frame_.state(node.states[i]);
-    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states);
+    return states;
   }
 
   // On the host.
@@ -208,6 +231,7 @@ class Interpreter {
       step.moments[static_cast<std::size_t>(i)] = frame_.moment(id, i);
     step.average = frame_.average(id);
     step.gradient_scale = frame_.clip();
+    step.mask = frame_.mask(id);
     step.tensors = bucket.tensors;
     step.count = bucket.bytes / sizeof(float);
     device_.update(step);

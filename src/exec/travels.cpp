@@ -47,10 +47,11 @@ Travels::Travels(const Blueprint& blueprint) : blueprint_(blueprint) {
   }
 }
 
-// Of one list: buckets, meetings forward and back, results. Lists on their way at the same time
-// have numbers of their own.
+// Of one list: buckets, meetings forward and back, segments with groups of samples, results. Lists
+// on their way at the same time have numbers of their own.
 int Travels::numbers() const {
-  const int of_list = static_cast<int>(blueprint_.buckets.size()) + 2 * meetings_ + 1;
+  const int of_list =
+      static_cast<int>(blueprint_.buckets.size() + blueprint_.segments.size()) + 2 * meetings_ + 1;
   return of_list * (blueprint_.plan.steps_in_flight + 2);
 }
 
@@ -67,6 +68,10 @@ Travel Travels::travel_of(const Action& action, const Submission& submission) co
                       static_cast<int>(action.part);
       travel.urgency = 1;
       travel.spins = true;
+      break;
+    case Phase::exchange_group_sums:
+      travel.number = buckets + 2 * meetings_ + static_cast<int>(action.segment.value);
+      travel.urgency = -buckets;
       break;
     case Phase::exchange_results:
       travel.number = of_list - 1;
@@ -91,6 +96,9 @@ Travels::Prepared Travels::prepare(const Task& task, Submission& submission,
     case Phase::exchange_sums:
     case Phase::exchange_gradient_sums:
       add_sums(travel, action, data);
+      break;
+    case Phase::exchange_group_sums:
+      add_group_sums(travel, action, data);
       break;
     case Phase::running_sum:
     case Phase::exchange: {
@@ -127,28 +135,44 @@ void Travels::add_rounds(Travel& travel, const std::vector<ExchangeRound>& round
   }
 }
 
-// The own chunks' sums go to everyone, and everyone's come here.
-void Travels::add_sums(Travel& travel, const Action& action, std::byte* const* data) const {
+// The own chunks' sums go to everyone, and everyone's come here. `first` is the place of the whole
+// batch's first chunk; the others follow it.
+void Travels::gather(Travel& travel, std::byte* first, std::size_t chunk_bytes) const {
   const RankPlace& ranks = blueprint_.ranks;
-  const bool back = action.phase == Phase::exchange_gradient_sums;
-  const NodeId node =
-      meeting_after(blueprint_.segments[action.segment.value].train, action.part, back);
-  const std::size_t bytes = partials_bytes(blueprint_.graph, node);
-  const ChunkRange& own = ranks.own();
-  std::byte* const gathered = data[own.count];
-  const auto place_of = [&](std::size_t chunk) {
-    return gathered + gathered_offset(blueprint_, node, chunk);
+  const auto part = [&](Transfer::Kind kind, int peer, const ChunkRange& range) {
+    return ByteTransfer{kind, peer, 0, first + range.first * chunk_bytes,
+                        range.count * chunk_bytes};
   };
-  for (std::size_t c = 0; c < own.count; ++c)
-    std::memcpy(place_of(own.first + c), data[c] + blueprint_.partials_offset[node.value], bytes);
   ByteRound& round = travel.rounds.emplace_back();
   for (int peer = 0; peer < ranks.ranks; ++peer) {
     if (peer == ranks.rank) continue;
-    const ChunkRange& theirs = ranks.ranges[static_cast<std::size_t>(peer)];
-    round.push_back({Transfer::Kind::send, peer, 0, place_of(own.first), own.count * bytes});
+    round.push_back(part(Transfer::Kind::send, peer, ranks.own()));
     round.push_back(
-        {Transfer::Kind::receive, peer, 0, place_of(theirs.first), theirs.count * bytes});
+        part(Transfer::Kind::receive, peer, ranks.ranges[static_cast<std::size_t>(peer)]));
   }
+}
+
+// Data are the chunks' partials, one after the other, and the gathered sums.
+void Travels::add_sums(Travel& travel, const Action& action, std::byte* const* data) const {
+  const bool back = action.phase == Phase::exchange_gradient_sums;
+  const NodeId node =
+      meeting_after(blueprint_.segments[action.segment.value].train, action.part, back);
+  const std::size_t bytes = partials_bytes(blueprint_, node);
+  const ChunkRange& own = blueprint_.ranks.own();
+  std::byte* const first = data[own.count] + gathered_offset(blueprint_, node, 0);
+  for (std::size_t c = 0; c < own.count; ++c)
+    std::memcpy(first + (own.first + c) * bytes, data[c] + blueprint_.partials_offset[node.value],
+                bytes);
+  gather(travel, first, bytes);
+}
+
+void Travels::add_group_sums(Travel& travel, const Action& action, std::byte* const* data) const {
+  const std::size_t bytes = blueprint_.segments[action.segment.value].partials_bytes;
+  const ChunkRange& own = blueprint_.ranks.own();
+  std::byte* const first = data[own.count];
+  for (std::size_t c = 0; c < own.count; ++c)
+    std::memcpy(first + (own.first + c) * bytes, data[c], bytes);
+  gather(travel, first, bytes);
 }
 
 Travels::Prepared Travels::results(Travel travel, Submission& submission) const {

@@ -23,6 +23,8 @@ class Travels {
  private:
   Travel travel_of(const Action& action, const Submission& submission) const;
   void add_sums(Travel& travel, const Action& action, std::byte* const* data) const;
+  void add_group_sums(Travel& travel, const Action& action, std::byte* const* data) const;
+  void gather(Travel& travel, std::byte* first, std::size_t chunk_bytes) const;
   void add_rounds(Travel& travel, const std::vector<ExchangeRound>& rounds, std::byte* data) const;
   Prepared results(Travel travel, Submission& submission) const;
 

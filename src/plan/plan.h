@@ -119,7 +119,8 @@ struct PlanWorker {
   int number = 0;                // among all workers of its kind
 };
 std::vector<PlanWorker> workers_of(const Plan& plan);
-int threads_of(const Plan& plan);  // of all its workers and their teams
+int threads_of(const Plan& plan);  // of all its workers and their teams, one for each GPU
+int cpus_of(const Plan& plan);     // that its CPU workers, their teams and its loaders use
 // Its threads take all CPUs of its machine, so the thread that submits would have to interrupt
 // them: long task lists are handed to StarPU by tasks of their own, a few tasks by each, which CPU
 // workers run in their gaps.

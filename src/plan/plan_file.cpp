@@ -1,5 +1,7 @@
 #include "plan/plan_file.h"
 
+#include <array>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
@@ -7,16 +9,19 @@
 namespace regatta {
 namespace {
 
-constexpr int version = 1;
+constexpr int oldest_version = 1, version = 2;
 constexpr double most_seconds = 1e12, most_joules = 1e15;
+constexpr std::array<std::string_view, 4> role_names{"compute", "load", "update", "rest"};
 
 Json to_json(const Prediction& predicted) {
   Json groups = Json::array();
-  for (const GroupPrediction& group : predicted.groups)
+  for (const GroupPrediction& group : predicted.groups) {
     groups.push_back({{"node", group.node},
                       {"group", group.group},
                       {"busy_s", group.busy_s},
                       {"peak_bytes", group.peak_bytes}});
+    if (group.energy_j) groups.back()["energy_j"] = *group.energy_j;
+  }
   return {{"step_s", predicted.step.seconds},
           {"step_low_s", predicted.step.low},
           {"step_high_s", predicted.step.high},
@@ -43,6 +48,8 @@ Prediction prediction_from(const Json& json, const std::string& at,
         group.group = each.text("group");
         group.busy_s = each.number("busy_s", 0, most_seconds);
         group.peak_bytes = each.whole("peak_bytes", 0, INT64_MAX);
+        if (const double joules = each.number("energy_j", 0, most_joules, -1); joules >= 0)
+          group.energy_j = joules;
         each.finish();
         predicted.groups.push_back(std::move(group));
       },
@@ -51,13 +58,20 @@ Prediction prediction_from(const Json& json, const std::string& at,
   return predicted;
 }
 
-PlannedBucket bucket_from(const Json& json, const std::string& at,
-                          std::vector<std::string>& faults) {
+PlannedBucket bucket_from(const Json& json, std::int64_t written, Reduction reduction,
+                          const std::string& at, std::vector<std::string>& faults) {
   PlannedBucket bucket;
   ObjectReader reader(json, at, faults);
   bucket.segment = static_cast<std::uint32_t>(reader.whole("segment", 0, UINT32_MAX));
   bucket.bytes = reader.whole("bytes", 0, INT64_MAX);
-  bucket.reduction = reader.word<Reduction>("reduction", reduction_named);
+  if (written == 1) {
+    const std::size_t before = faults.size();
+    const auto said = reader.word<Reduction>("reduction", reduction_named);
+    // All buckets are reduced in one way; a file that asks for two must not be half followed.
+    if (faults.size() == before && said != reduction)
+      reader.wrong("reduction", std::string(reduction_name(said)) + ", but the plan's is " +
+                                    std::string(reduction_name(reduction)));
+  }
   reader.finish();
   return bucket;
 }
@@ -69,16 +83,10 @@ void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& f
   if (file.plan.recipe != file.recipe.fingerprint())
     found.push_back("plan.recipe: " + file.plan.recipe +
                     " is not the fingerprint of the file's recipe, " + file.recipe.fingerprint());
-  for (std::size_t i = 0; i < file.buckets.size(); ++i) {
-    const std::string at = "buckets[" + std::to_string(i) + "].";
-    const PlannedBucket& bucket = file.buckets[i];
-    if (bucket.segment >= file.plan.segments.size())
-      found.push_back(at + "segment: there is no segment " + std::to_string(bucket.segment));
-    // The executor has one way for all; a file that asks for two must not be half followed.
-    if (bucket.reduction != file.plan.reduction)
-      found.push_back(at + "reduction: " + std::string(reduction_name(bucket.reduction)) +
-                      ", but the plan's is " + std::string(reduction_name(file.plan.reduction)));
-  }
+  for (std::size_t i = 0; i < file.buckets.size(); ++i)
+    if (file.buckets[i].segment >= file.plan.segments.size())
+      found.push_back("buckets[" + std::to_string(i) + "].segment: there is no segment " +
+                      std::to_string(file.buckets[i].segment));
   if (!file.predicted) return;
   for (std::size_t i = 0; i < file.predicted->groups.size(); ++i) {
     const GroupPrediction& group = file.predicted->groups[i];
@@ -94,6 +102,15 @@ void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& f
 
 }  // namespace
 
+std::string_view role_name(Role role) { return role_names[static_cast<std::size_t>(role)]; }
+
+Role role_named(std::string_view name) {
+  for (std::size_t i = 0; i < role_names.size(); ++i)
+    if (role_names[i] == name) return static_cast<Role>(i);
+  throw InputError("role '" + std::string(name) +
+                   "' is unknown: use compute, load, update or rest");
+}
+
 Json to_json(const PlanFile& file, const Graph& graph) {
   Json json{{"$schema", "plan.schema.json"},
             {"regatta_plan_file", version},
@@ -103,11 +120,14 @@ Json to_json(const PlanFile& file, const Graph& graph) {
   json["plan"] = to_json(file.plan, graph);
   Json buckets = Json::array();
   for (const PlannedBucket& bucket : file.buckets)
-    buckets.push_back({{"segment", bucket.segment},
-                       {"bytes", bucket.bytes},
-                       {"reduction", reduction_name(bucket.reduction)}});
+    buckets.push_back({{"segment", bucket.segment}, {"bytes", bucket.bytes}});
   json["buckets"] = buckets;
   if (file.predicted) json["predicted"] = to_json(*file.predicted);
+  for (const GroupRole& each : file.roles)
+    json["roles"].push_back({{"node", each.node},
+                             {"group", each.group},
+                             {"role", role_name(each.role)},
+                             {"reason", each.reason}});
   return json;
 }
 
@@ -115,13 +135,15 @@ PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of) {
   const std::string who = "plan file";
   if (!json.is_object() || !json.contains("regatta_plan_file"))
     throw InputError(who + ": it is none; regatta plan writes them");
-  if (json["regatta_plan_file"] != version)
-    throw InputError(who + ": it is of another version of regatta, this one reads version " +
-                     std::to_string(version) + "; make it again with regatta plan");
+  const Json& written = json["regatta_plan_file"];
+  if (!written.is_number_integer() || written < oldest_version || written > version)
+    throw InputError(who +
+                     ": it is of another version of regatta, this one reads versions 1 and 2; "
+                     "make it again with regatta plan");
   std::vector<std::string> faults;
   ObjectReader reader(json, "", faults);
   reader.text("$schema", "");
-  reader.whole("regatta_plan_file", version, version);
+  reader.whole("regatta_plan_file", oldest_version, version);
   PlanFile file;
   std::optional<Graph> graph;
   if (const Json* network = reader.object("network", false)) file.network = *network;
@@ -140,11 +162,20 @@ PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of) {
   reader.each(
       "buckets",
       [&](const Json& bucket, const std::string& place) {
-        file.buckets.push_back(bucket_from(bucket, place, faults));
+        file.buckets.push_back(bucket_from(bucket, written, file.plan.reduction, place, faults));
       },
       false);
   if (const Json* predicted = reader.object("predicted", false))
     file.predicted = prediction_from(*predicted, "predicted", faults);
+  reader.each(
+      "roles",
+      [&](const Json& role, const std::string& place) {
+        ObjectReader each(role, place, faults);
+        file.roles.push_back({each.text("node"), each.text("group"),
+                              each.word<Role>("role", role_named), each.text("reason")});
+        each.finish();
+      },
+      false);
   reader.finish();
   // Of a plan with holes the rest says nothing.
   if (graph && plan_read) check(file, *graph, faults);

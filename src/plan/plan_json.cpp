@@ -7,7 +7,8 @@
 namespace regatta {
 namespace {
 
-constexpr int format = 1;
+// Version 1 had `workers_submit` in place of `cpus`.
+constexpr int oldest_version = 1, version = 2;
 // Far beyond any machine; a file that says more is mistaken, and must not fill the memory.
 constexpr std::int64_t most_workers = 1 << 16, most_samples = std::int64_t{1} << 32;
 constexpr double most_slow = 1000;
@@ -37,13 +38,15 @@ class PlanReader {
 
   Plan read(const Json& json, const std::string& at) {
     Plan plan;
-    if (json.is_object() && json.contains("regatta_plan") && json["regatta_plan"] != format) {
-      faults_.push_back((at.empty() ? "" : at + ": ") +
-                        "made by another version of regatta; make it again with regatta plan");
+    ObjectReader reader(json, at, faults_);
+    const std::size_t before = faults_.size();
+    const std::int64_t written = reader.whole("regatta_plan", 0, INT64_MAX);
+    if (faults_.size() == before && (written < oldest_version || written > version)) {
+      reader.wrong("regatta_plan", "version " + std::to_string(written) +
+                                       " is of another version of regatta, this one reads 1 and 2; "
+                                       "make it again with regatta plan");
       return plan;
     }
-    ObjectReader reader(json, at, faults_);
-    reader.whole("regatta_plan", format, format);
     plan.recipe = reader.text("recipe");
     plan.platform = reader.text("platform", "");
     reader.each("nodes", [&](const Json& node, const std::string& place) {
@@ -69,8 +72,7 @@ class PlanReader {
     plan.bucket_bytes = reader.whole("bucket_bytes", 1, INT64_MAX);
     plan.steps_in_flight = static_cast<int>(reader.whole("steps_in_flight", 1, 64));
     plan.loaders = static_cast<int>(reader.whole("loaders", 0, most_workers));
-    // What earlier plans tell instead of the CPUs that it follows from.
-    if (reader.truth("workers_submit", false)) plan.cpus = threads_of(plan);
+    if (written == 1 && reader.truth("workers_submit", false)) plan.cpus = threads_of(plan);
     plan.scheduler = reader.text("scheduler");
     plan.perf_model = reader.word<PerfModel>("perf_model", perf_model_named, Plan{}.perf_model);
     plan.deterministic = reader.truth("deterministic");
@@ -175,7 +177,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
   for (const Segment& segment : plan.segments)
     segments.push_back(
         {{"first", graph.node(segment.first).name}, {"last", graph.node(segment.last).name}});
-  Json json{{"regatta_plan", format},
+  Json json{{"regatta_plan", version},
             {"recipe", plan.recipe},
             {"nodes", nodes},
             {"segments", segments},

@@ -59,22 +59,27 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
     }
     if (!node.op->meets) continue;
     const std::size_t channels = padded_channels(node.shape.channels());
+    const auto groups = static_cast<std::size_t>(blueprint.groups_per_chunk);
     blueprint.statistics_offset[id.value] = place.statistics_bytes;
-    place.statistics_bytes += statistics_rows * channels * sizeof(float);
+    place.statistics_bytes += groups * statistics_rows * channels * sizeof(float);
     blueprint.partials_offset[id.value] = place.partials_bytes;
-    place.partials_bytes += partials_bytes(blueprint.graph, id);
+    place.partials_bytes += partials_bytes(blueprint, id);
   }
 }
 
 }  // namespace
 
-std::size_t partials_bytes(const Graph& graph, NodeId node) {
-  return partials_rows * padded_channels(graph.node(node).shape.channels()) * sizeof(double);
+std::size_t partials_bytes(const Blueprint& blueprint, NodeId node) {
+  return static_cast<std::size_t>(blueprint.groups_per_chunk) * partials_rows *
+         padded_channels(blueprint.graph.node(node).shape.channels()) * sizeof(double);
 }
 
 std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk) {
-  return blueprint.partials_offset[node.value] * blueprint.ranks.chunks.size() +
-         chunk * partials_bytes(blueprint.graph, node);
+  const std::size_t offset = blueprint.partials_offset[node.value];
+  if (blueprint.group_samples > 0)
+    return chunk * blueprint.segments[blueprint.segment_of[node.value].value].partials_bytes +
+           offset;
+  return offset * blueprint.ranks.chunks.size() + chunk * partials_bytes(blueprint, node);
 }
 
 NodeId meeting_after(const Program& program, std::uint32_t part, bool back) {
@@ -119,8 +124,10 @@ GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
   return std::ranges::find(chunks, static_cast<int>(slot), &Chunk::slot)->group;
 }
 
-Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training, RankPlace ranks) {
+namespace {
+
+Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                            bool training, bool several_ranks, const RankPlace& ranks) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
   Blueprint blueprint{.graph = graph,
@@ -142,7 +149,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
                       .precision = numbers.precision,
-                      .ranks = std::move(ranks)};
+                      .several_ranks = several_ranks,
+                      .ranks = ranks};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
@@ -157,6 +165,11 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
       blueprint.packed_room[g][node.id.value] =
           packed_bytes(graph, node, *groups[g], numbers.precision);
   }
+  blueprint.group_samples = statistics_group(graph);
+  // All ranks have room for as many groups, because they send them to each other.
+  for (const std::int64_t capacity : ranks.chunks) largest = std::max(largest, capacity);
+  if (const std::int64_t group = blueprint.group_samples; group > 0)
+    blueprint.groups_per_chunk = (largest + group - 1) / group;
   blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
                            dtype_bytes(numbers.samples);
   blueprint.targets_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
@@ -180,27 +193,53 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
   return blueprint;
 }
 
-std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live) {
-  const std::int64_t batch = std::accumulate(capacities.begin(), capacities.end(), std::int64_t{0});
+}  // namespace
+
+Numbers numbers_of(const Recipe& recipe) {
+  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, bool several_ranks) {
+  return make_blueprint_of(graph, plan, numbers, training, several_ranks, {});
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, const RankPlace& ranks) {
+  return make_blueprint_of(graph, plan, numbers, training, ranks.several(), ranks);
+}
+std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live,
+                                 std::int64_t granule) {
+  const auto granules = [&](std::int64_t samples) { return (samples + granule - 1) / granule; };
+  std::int64_t all = 0;  // granules of a full batch
+  for (const std::int64_t capacity : capacities) all += granules(capacity);
+  // Of granules that cannot be shared out evenly the earlier chunks get more: the last chunk's last
+  // granule may have no room for a whole one.
+  const auto live_before = [&](std::int64_t before) {
+    if (granule == 1) return before * live / all;
+    return std::min(live, (before * granules(live) + all - 1) / all * granule);
+  };
   std::vector<ChunkSpan> spans;
   std::int64_t before = 0;
   for (const std::int64_t capacity : capacities) {
-    const std::int64_t first = before * live / batch;
-    before += capacity;
-    spans.push_back({first, before * live / batch - first});
+    const std::int64_t first = live_before(before);
+    before += granules(capacity);
+    spans.push_back({first, live_before(before) - first});
   }
   return spans;
 }
 
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live) {
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+                                 std::int64_t granule) {
   std::vector<std::int64_t> capacities;
   for (const Chunk& chunk : chunks) capacities.push_back(chunk.capacity);
-  return share_out(capacities, live);
+  return share_out(capacities, live, granule);
 }
 
-std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live) {
-  return blueprint.ranks.several() ? share_out(blueprint.ranks.chunks, live)
-                                   : share_out(blueprint.chunks, live);
+std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
+                                       std::int64_t granule) {
+  return blueprint.ranks.several() ? share_out(blueprint.ranks.chunks, live, granule)
+                                   : share_out(blueprint.chunks, live, granule);
 }
 
 }  // namespace regatta

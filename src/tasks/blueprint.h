@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/optimizer.h"
 #include "plan/rank_place.h"
+#include "plan/recipe.h"
 #include "tasks/memory.h"
 
 namespace regatta {
@@ -29,20 +30,13 @@ struct SegmentPlace {
   std::size_t state_bytes = 0, statistics_bytes = 0, partials_bytes = 0;
 };
 
-// Per meeting operator, floats: mean, inverse deviation, and for backward the mean gradient and the
-// mean of gradient times distance from the mean. Per chunk, doubles: two sums each way.
-constexpr std::size_t statistics_rows = 4;
-constexpr std::size_t partials_rows = 2;
-
-// Channels rounded up to the widest block, so that vector kernels may run over the end.
-constexpr std::size_t padded_channels(std::int64_t channels) {
-  return static_cast<std::size_t>((channels + 15) / 16 * 16);
-}
-
 struct Blueprint {
   Graph graph;
   Plan plan;
   std::vector<Chunk> chunks;
+  // Samples whose statistics are taken together: statistics_group() of the graph. If above 0, every
+  // chunk has statistics of its own, and room for those of so many groups.
+  std::int64_t group_samples = 0, groups_per_chunk = 1;
   GroupId owner;                              // keeps parameters and takes the steps
   std::vector<std::vector<ValueForm>> forms;  // by group, then node
   GradientFlow flow;
@@ -61,10 +55,11 @@ struct Blueprint {
   OptimizerSettings optimizer;
   Dtype sample_dtype = Dtype::u8;
   Precision precision = Precision::fp32;
-  RankPlace ranks;  // of one process, or where this one stands among several
+  bool several_ranks = false;  // others have the rest of the batch: chunks meet with theirs
+  RankPlace ranks;             // where this process stands among them, if they are to be run
 
   // The batch comes in several chunks, here or elsewhere.
-  bool cut() const { return chunks.size() > 1 || ranks.several(); }
+  bool cut() const { return chunks.size() > 1 || several_ranks; }
   // StarPU adds the gradients; with a single chunk there is nothing to add.
   bool by_redux() const { return plan.reduction == Reduction::redux && chunks.size() > 1; }
   // A running sum of the ranks before is added to this one's gradients.
@@ -89,24 +84,32 @@ struct Numbers {
   Precision precision = Precision::fp32;
   OptimizerSettings optimizer{};  // what it keeps by parameter, and whether gradients are measured
 };
+Numbers numbers_of(const Recipe& recipe);
 
 // With several ranks, the plan is that of this rank's node and `ranks` where it stands.
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training, RankPlace ranks = {});
+                         bool training, bool several_ranks = false);
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, const RankPlace& ranks);
 
 // How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
-// batch is shared out in the plan's proportions; a chunk may get none.
+// batch is shared out in the plan's proportions, in whole granules but for its last; a chunk may
+// get none.
 struct ChunkSpan {
   std::int64_t first = 0, count = 0;
 };
-std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live);
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live);
+std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live,
+                                 std::int64_t granule = 1);
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+                                 std::int64_t granule = 1);
 // The same for the chunks of the whole batch, of all ranks.
-std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live);
+std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
+                                       std::int64_t granule = 1);
 
-// Bytes of a chunk's sums at a meeting operator, and where those of the whole batch's chunk with
-// this number lie in the segment's gathered sums: all chunks of one operator side by side.
-std::size_t partials_bytes(const Graph& graph, NodeId node);
+// Bytes of a chunk's sums at a meeting operator, or of its groups of samples there.
+std::size_t partials_bytes(const Blueprint& blueprint, NodeId node);
+// Where those of the whole batch's chunk with this number lie in the segment's gathered sums: all
+// chunks of one operator side by side, or with groups of samples all operators of one chunk.
 std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk);
 
 // The operator at which the chunks of a segment meet after this part, forward or on the way back.

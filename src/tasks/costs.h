@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -25,7 +26,12 @@ class TaskCosts {
   // How much of the predicted time of all these tasks rests on measurements of the same work, at
   // whatever size, from 0 to 1; the rest is guessed.
   virtual double measured_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
+  // How much of it rests on measurements at sizes near to those of the tasks.
+  virtual double known_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
 };
+
+// Makes the costs of a plan's tasks; the blueprint outlives them.
+using CostsFor = std::function<std::unique_ptr<TaskCosts>(const Blueprint&)>;
 
 // By task: seconds from the begin of a list's submission to its own.
 std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& runtime);
@@ -47,8 +53,7 @@ class ProfileCosts : public TaskCosts {
   std::vector<double> spread(GroupId group) const override;
 
   double measured_share(const TaskList& list, int busy) const override;
-  // Likewise, of measurements at sizes near to those of the tasks.
-  double known_share(const TaskList& list, int busy) const;
+  double known_share(const TaskList& list, int busy) const override;
 
  private:
   struct Answer {

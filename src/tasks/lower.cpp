@@ -200,6 +200,7 @@ class Lowering {
         }
         if (part + 1 < program.forward.size()) meet(segment, part, Phase::combine);
       }
+      if (!program.grouped.empty()) track(segment);
     }
   }
 
@@ -295,10 +296,19 @@ class Lowering {
   }
 
   void touch_meeting(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk) {
-    if (!graph_.node(step.node).op->meets) return;
+    const Node& node = graph_.node(step.node);
+    if (!node.op->meets) return;
     const SegmentPlace& place = blueprint_.segments[s.value];
+    const bool grouped = statistics_group(node) > 0;
     const auto statistics = [&](Mode mode) {
-      touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes), mode);
+      touch(task,
+            segment_buffer(BufferKind::statistics, s, place.statistics_bytes,
+                           grouped ? chunk.id.value : 0),
+            mode);
+    };
+    const auto partials = [&](Mode mode) {
+      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+            mode);
     };
     const auto state = [&](Mode mode) {
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), mode);
@@ -306,7 +316,10 @@ class Lowering {
     switch (step.work) {
       case Work::forward:
         if (pass_ == Pass::train) statistics(Mode::read_write);
-        state(pass_ == Pass::train ? Mode::read_write : Mode::read);
+        if (pass_ == Pass::train && grouped)
+          partials(Mode::read_write);
+        else
+          state(pass_ == Pass::train ? Mode::read_write : Mode::read);
         break;
       case Work::backward:
         statistics(Mode::read_write);
@@ -314,8 +327,7 @@ class Lowering {
       case Work::statistics:
       case Work::gradient_sums:
         if (step.work == Work::gradient_sums) statistics(Mode::read);
-        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-              Mode::read_write);
+        partials(Mode::read_write);
         break;
       case Work::normalise:
       case Work::gradient_apply:
@@ -351,6 +363,28 @@ class Lowering {
           Mode::read_write);
     if (phase == Phase::combine)
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
+  }
+
+  // Nothing of this step waits for it.
+  void track(SegmentId s) {
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    const auto read_partials = [&](Task& task) {
+      for (const Chunk& chunk : blueprint_.chunks)
+        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+              Mode::read);
+    };
+    if (several()) {
+      Task& exchange = travelling_task({.phase = Phase::exchange_group_sums, .segment = s});
+      read_partials(exchange);
+      touch(exchange, gathered_sums(s), Mode::read_write);
+    }
+    Task& task = task_for(blueprint_.owner, false);
+    task.actions.push_back({.phase = Phase::track, .segment = s});
+    if (several())
+      touch(task, gathered_sums(s), Mode::read);
+    else
+      read_partials(task);
+    touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
   }
 
   // What a GPU computed is delivered by tasks of their own, after the step's.
@@ -507,12 +541,13 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 17> phase_names{"load",
+constexpr std::array<std::string_view, 19> phase_names{"load",
                                                        "forward",
                                                        "combine",
                                                        "deliver",
                                                        "backward",
                                                        "combine_gradient",
+                                                       "track",
                                                        "reduce",
                                                        "measure",
                                                        "clip",
@@ -521,6 +556,7 @@ constexpr std::array<std::string_view, 17> phase_names{"load",
                                                        "submit",
                                                        "exchange_sums",
                                                        "exchange_gradient_sums",
+                                                       "exchange_group_sums",
                                                        "running_sum",
                                                        "exchange",
                                                        "exchange_results"};

@@ -27,6 +27,8 @@ TaskLabel label_of(const Task& task) {
       case Phase::combine_gradient:
       case Phase::exchange_sums:
       case Phase::exchange_gradient_sums:
+      case Phase::exchange_group_sums:
+      case Phase::track:
         label.segment = number(action.segment.value);
         label.part = number(action.part);
         break;

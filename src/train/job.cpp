@@ -21,6 +21,7 @@
 #include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
+#include "train/masking.h"
 #include "train/memory_check.h"
 
 namespace regatta {
@@ -189,15 +190,6 @@ std::shared_ptr<const Dataset> open_test(const JobOptions& options, const TrainJ
                   options.strict);
 }
 
-// Of the candidates, those that fit into memory, if there are any.
-void leave_out_too_large(TrainJob& job) {
-  std::vector<Candidate>& candidates = job.choice->candidates;
-  const std::vector<MemoryLimit> limits = memory_limits();
-  const auto rest = std::ranges::stable_partition(
-      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
-  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
-}
-
 }  // namespace
 
 Duration Duration::parse(const std::string& flag, const std::string& text) {
@@ -268,11 +260,22 @@ ExecOptions TrainJob::exec_options(bool training) const {
           recipe.seed,
           profile,
           recipe.data,
+          mask ? parameter_masks(*mask, graph) : ParameterMasks{},
           {},
           ranks};
 }
 
-TrainJob make_job(const JobOptions& options) {
+void set_mask(TrainJob& job, Mask mask, const std::string& from) {
+  if (job.recipe.mask.empty())
+    throw InputError("mask '" + from + "': the recipe has no mask; drop it, or start a new run");
+  require_fit(mask, job.graph, from);
+  if (mask.fingerprint() != job.recipe.mask)
+    throw InputError("mask '" + from + "' is " + mask.fingerprint() + ", the recipe's is " +
+                     job.recipe.mask);
+  job.mask = std::move(mask);
+}
+
+TrainJob open_job(const JobOptions& options) {
   require_sense(options);
   TrainJob job;
   std::optional<Graph> own = options.network;
@@ -311,6 +314,7 @@ TrainJob make_job(const JobOptions& options) {
   Recipe& recipe = job.recipe;
   recipe.label_smoothing = options.label_smoothing;
   recipe.dropout = options.dropout;
+  recipe.batch_norm_group = options.batch_norm_group;
   job.graph = graph_for(recipe, network);
 
   recipe.model = job.network ? marked_name(*job.network) : options.model;
@@ -331,43 +335,33 @@ TrainJob make_job(const JobOptions& options) {
   recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
+  if (options.mask) {
+    recipe.mask = options.mask->fingerprint();
+    set_mask(job, *options.mask, options.mask_file);
+  }
   require_fit(info, recipe.input, recipe.classes);
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
                      "' has only " + std::to_string(info.count) + " samples");
+  require_groups(recipe, job.graph, info.count);
   const std::int64_t per_epoch = steps_per_epoch(recipe, *job.data);
   recipe.schedule =
       schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
   job.test = open_test(options, job);
+  return job;
+}
 
+PlanOptions plan_options(const JobOptions& options) {
   PlanOptions plan = options.plan;
   plan.workers = options.workers ? *options.workers : default_workers();
   plan.cpus = available_cpus();
   plan.layout = default_cpu_layout();
-  const bool has_choice =
-      std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() && !plan.deterministic;
-  if (options.costs && has_choice) {
-    const bool shares_open = plan.devices.size() > 1 && !plan.shares;
-    // Measuring takes about as much memory as the plan that needs least of those to be compared:
-    // several chunks for each worker.
-    if (PlanOptions frugal = plan; !shares_open) {
-      if (!frugal.chunks && frugal.devices.size() == 1)
-        frugal.chunks = {{std::min<std::int64_t>(recipe.batch, std::int64_t{4} * plan.workers)}};
-      const Plan least = make_plan(job.graph, recipe, frugal);
-      require_valid(least, job.graph, recipe.batch);
-      require_memory(job, least);
-    }
-    const CostsFor costs = options.costs(job, plan);
-    if (shares_open) plan.shares = choose_shares(job.graph, recipe, plan, costs);
-    job.choice = choose(job.graph, recipe, plan, costs);
-    leave_out_too_large(job);
-    require_memory(job, job.choice->best().plan);
-    job.plan = job.choice->best().plan;
-    if (options.rehearsal) options.rehearsal(job);
-    job.plan = job.choice->best().plan;
-  } else {
-    job.plan = make_plan(job.graph, recipe, plan);
-  }
+  return plan;
+}
+
+TrainJob make_job(const JobOptions& options) {
+  TrainJob job = open_job(options);
+  job.plan = make_plan(job.graph, job.recipe, plan_options(options));
   require_runnable(job);
   return job;
 }
@@ -377,6 +371,8 @@ void require_runnable(const TrainJob& job) {
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");
+  if (!job.recipe.mask.empty() && !job.mask)
+    found.emplace_back("the recipe has a mask of weights: give it with --mask FILE");
   require_no_fault(found);
 }
 
@@ -391,6 +387,8 @@ Graph graph_for(const Recipe& recipe, const Graph& model) {
     }
     if (recipe.label_smoothing > 0 && node.id == model.loss())
       attributes.set("smoothing", recipe.label_smoothing);
+    if (recipe.batch_norm_group > 0 && node.op->meets)
+      attributes.set("group", recipe.batch_norm_group);
     builder.add(*node.op, node.name, node.inputs, std::move(attributes));
   }
   if (recipe.dropout && !drops)

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/mask.h"
 #include "exec/executor.h"
 #include "models/onnx.h"
 #include "plan/make_plan.h"
 #include "plan/recipe.h"
-#include "tasks/choose.h"
+#include "profile/profile.h"
 
 namespace regatta {
 
@@ -30,8 +31,6 @@ struct ScheduleOptions {
   std::optional<double> gamma = {}, final_rate = {}, warmup_start = {};
   bool cycle_momentum = false;
 };
-
-struct TrainJob;
 
 struct JobOptions {
   std::string model;             // a name of the zoo or a file, unless `network` is given
@@ -55,17 +54,19 @@ struct JobOptions {
   std::vector<std::string> class_names;
   bool new_classes = false;
   std::optional<double> dropout;
+  std::int64_t batch_norm_group = 0;  // as in Recipe
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
+  std::optional<Mask> mask;    // must fit the network; masked weights are zero from the start
+  std::string mask_file;       // names it in errors
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
-  PlanOptions plan;            // its workers and layout are filled in
-  // Where costs come from, if granularity is to be chosen by them; without, a rule of thumb cuts.
-  // Only CPUs have a choice, and none with --deterministic: there recipe and groups decide.
-  std::function<CostsFor(TrainJob&, const PlanOptions&)> costs = {};
-  // What tries the candidates of a choice, and may put another first.
-  std::function<void(TrainJob&)> rehearsal = {};
+  PlanOptions plan;            // see plan_options
 };
+
+// The plan's options with what this machine fills in: workers, CPUs and the layout of the CPU
+// group.
+PlanOptions plan_options(const JobOptions& options);
 
 // Everything a run needs, checked.
 struct TrainJob {
@@ -74,11 +75,14 @@ struct TrainJob {
   Recipe recipe;
   Plan plan;
   std::vector<std::string> class_names;    // of the network's outputs; empty if the data tells none
-  std::optional<Choice> choice;            // how the plan was chosen, if it was
+  std::optional<Seconds> predicted_step;   // of the plan, if it was chosen by costs
   std::shared_ptr<const Profile> profile;  // what schedulers reckon with; may be null
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;
+  std::optional<Mask> mask;  // its fingerprint is in the recipe; given before the job is run
+  // The file whose weights a run starts from, if they are not drawn from the recipe's seed.
+  std::optional<std::string> started_from;
   // With several ranks `plan` is this rank's part of the plan of all.
   RankOptions ranks = {};
   std::optional<Plan> plan_of_all = std::nullopt;
@@ -87,13 +91,22 @@ struct TrainJob {
   ExecOptions exec_options(bool training) const;
 };
 
+// Data, network and recipe; no plan yet.
+TrainJob open_job(const JobOptions& options);
+
+// Likewise, with a plan by a rule of thumb.
 TrainJob make_job(const JobOptions& options);
+
+// Gives the mask that the recipe names to a job that lacks it; `from` names it in errors. Throws
+// InputError if it is another one, or does not fit the network.
+void set_mask(TrainJob& job, Mask mask, const std::string& from);
 
 // The last check of a plan, after all that changes it and before it is run. Throws InputError that
 // names all that keeps the job from being carried out here.
 void require_runnable(const TrainJob& job);
 
-// The graph that a recipe trains: a model's with the recipe's dropout and label smoothing, fused.
+// The graph that a recipe trains: a model's with the recipe's dropout, label smoothing and groups
+// of batch norm, fused.
 Graph graph_for(const Recipe& recipe, const Graph& model);
 
 // Likewise, by name; of a network that is not of the zoo, with what it is. For plan files.

@@ -78,15 +78,15 @@ class Loop {
   std::uint32_t wishes_at(std::int64_t step) {
     if (alone_) return 0;
     const bool rests =
-        executor_.ranks().rank == 0 && !rests_by_count(step) && observer_.wants_rest(step);
+        executor_.ranks().rank == 0 && !all_rest_after(step) && observer_.wants_rest(step);
     return (observer_.stop() ? wish_to_stop : 0) | (rests ? wish_to_rest : 0);
   }
-  bool rests_by_count(std::int64_t step) const {
-    return goal_.rest_every > 0 && step % goal_.rest_every == 0;
+  bool all_rest_after(std::int64_t step) const {
+    return goal_.all_rest_after && goal_.all_rest_after(step);
   }
   bool rests_after(std::int64_t step) {
     if (alone_) return observer_.wants_rest(step);
-    return rests_by_count(step) || (wishes_ & wish_to_rest) != 0;
+    return all_rest_after(step) || (wishes_ & wish_to_rest) != 0;
   }
 
   // A step is one list, or several that add up their gradients.

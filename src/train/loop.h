@@ -62,9 +62,9 @@ struct TrainGoal {
   TrainState from;                         // what is already done
   std::int64_t last_step = 0;              // stop after this many
   std::function<void()> after_first_step;  // with nothing in flight
-  // With several ranks: all rest after every so many steps; 0: never. Rests that only the first
-  // rank's observer wants come a few steps later, when all ranks have heard of it.
-  std::int64_t rest_every = 0;
+  // With several ranks: the steps after which all of them rest. Rests that only the first rank's
+  // observer wants come a few steps later, when all ranks have heard of it.
+  std::function<bool(std::int64_t step)> all_rest_after = {};
 };
 
 std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data);

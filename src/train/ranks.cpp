@@ -93,15 +93,11 @@ Json resources_here(const TrainJob& job, const RankRequest& request) {
           {"layout", layout_name(job.plan.nodes.front().groups.front().layout)}};
 }
 
-std::vector<std::int64_t> equal_shares(std::int64_t batch, int ranks) {
-  return equal_chunks(batch, ranks);
-}
-
 // Samples of each rank as asked for; empty: as fast as each is.
-std::vector<std::int64_t> asked_shares(const RankRequest& request, std::int64_t batch, int ranks) {
+std::vector<std::int64_t> asked_shares(const RankRequest& request, const TrainJob& job, int ranks) {
   const std::string text = request.shares.value_or("speed");
   if (text == "speed") return {};
-  if (text == "equal") return equal_shares(batch, ranks);
+  if (text == "equal") return equal_chunks(job.recipe.batch, ranks, granule_of(job.graph));
   std::vector<std::int64_t> shares;
   std::istringstream numbers(text);
   for (std::string each; std::getline(numbers, each, ',');) {
@@ -151,10 +147,10 @@ void require_shareable(const TrainJob& job, int ranks) {
     throw InputError("a rank has one device: name one in --devices, and start a rank for each");
   if (job.plan.placement == Placement::fixed)
     throw InputError("--placement static is for one process: use dynamic or hybrid");
-  if (job.recipe.batch < ranks)
-    throw InputError("--batch " + std::to_string(job.recipe.batch) +
-                     " is less than a sample for "
-                     "each of " +
+  const std::int64_t granule = granule_of(job.graph);
+  if ((job.recipe.batch + granule - 1) / granule < ranks)
+    throw InputError("--batch " + std::to_string(job.recipe.batch) + " is less than a " +
+                     (granule > 1 ? "group of batch norm" : "sample") + " for each of " +
                      std::to_string(ranks) + " ranks");
 }
 
@@ -236,7 +232,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
   std::string failure;
   try {
     require_shareable(job, ranks.size());
-    shares = asked_shares(request, job.recipe.batch, ranks.size());
+    shares = asked_shares(request, job, ranks.size());
   } catch (const InputError& error) {
     failure = error.what();
   }
@@ -245,7 +241,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
   Json own = resources_here(job, request);
   if (shares.empty()) try {
       Recipe part = job.recipe;
-      part.batch = equal_shares(job.recipe.batch, ranks.size())[0];
+      part.batch = equal_chunks(job.recipe.batch, ranks.size(), granule_of(job.graph))[0];
       PlanOptions alone = options;
       alone.deterministic = false;
       alone.chunks = request.chunks;
@@ -272,7 +268,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
                              layout_named(each.at("layout").get<std::string>())});
         if (shares.empty()) speeds.push_back(each.at("speed").get<double>());
       }
-      if (shares.empty()) shares = shares_by_speed(speeds, job.recipe.batch);
+      if (shares.empty()) shares = shares_by_speed(speeds, job.recipe.batch, granule_of(job.graph));
       if (options.deterministic && !request.shares)
         shares = whole_chunk_shares(
             canonical_chunks(job.graph, job.recipe, options, resources.size()), shares);

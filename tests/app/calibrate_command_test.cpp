@@ -7,7 +7,7 @@
 #include "support/program_run.h"
 #include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
-#include "train/calibrate.h"
+#include "tune/stored_profile.h"
 
 namespace regatta {
 namespace {

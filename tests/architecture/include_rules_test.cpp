@@ -37,9 +37,10 @@ const std::map<std::string, Names> direct_permissions = {
     {"exec", {"tasks", "trace", "backends", "transport"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
+    {"tune", {"train"}},
     {"tickets", {"train"}},
     {"report", {"trace", "plan"}},
-    {"app", {"tickets", "report", "sim", "train"}},
+    {"app", {"tickets", "report", "sim", "tune"}},
 };
 
 // Libraries that belong to few rooms: which headers, and the folders that may include them.

@@ -38,8 +38,10 @@ PlanFile some_file() {
   file.plan.nodes[0].groups[0].slow = {1, 2.5};
   file.plan.platform = "0123456789abcdef";
   file.platform_name = "a laptop";
-  file.buckets = {{0, 4096, Reduction::slots}, {1, 64, Reduction::slots}};
-  file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20}}};
+  file.buckets = {{0, 4096}, {1, 64}};
+  file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20, 3.0}}};
+  file.roles = {{"here", "cpu", Role::compute, "12 of 12 samples"},
+                {"there", "cpu", Role::rest, "its node is not among those chosen"}};
   return file;
 }
 
@@ -70,6 +72,13 @@ TEST(PlanFile, SurvivesTheDisk) {
   write_plan_file(folder.path() / "plan.json", file, lenet5());
   const PlanFile back = read_plan_file(folder.path() / "plan.json", graph_of);
   EXPECT_EQ(to_json(back, lenet5()), to_json(file, lenet5()));
+}
+
+TEST(PlanFile, KnowsRolesByName) {
+  Json json = to_json(some_file(), lenet5());
+  EXPECT_EQ(json["roles"][1]["role"], "rest");
+  json["roles"][1]["role"] = "sleep";
+  EXPECT_TRUE(says(refusal(json), "roles[1].role: role 'sleep' is unknown"));
 }
 
 TEST(PlanFile, KeepsAFixedOrder) {
@@ -103,13 +112,13 @@ TEST(PlanFile, TellsEveryMistakeWithItsPlace) {
   json["plan"]["segments"][0]["last"] = "fc9";
   json["plan"]["steps_in_flight"] = 0;
   json["plan"]["colour"] = "red";
-  json["buckets"][1]["reduction"] = "magic";
+  json["buckets"][1]["bytes"] = "many";
   json["predicted"]["energy_j"] = -1;
   const std::string text = refusal(json);
   for (const char* part :
        {"plan.nodes[0].groups[0].chunks[1]: -7", "plan.nodes[0].groups[0].kind", "'abacus'",
         "plan.segments[0].last", "'fc9'", "plan.steps_in_flight: 0", "plan.colour: is not known",
-        "buckets[1].reduction", "'magic'", "predicted.energy_j: -1"})
+        "buckets[1].bytes: \"many\"", "predicted.energy_j: -1"})
     EXPECT_TRUE(says(text, part)) << part << " in " << text;
 }
 
@@ -125,13 +134,46 @@ TEST(PlanFile, RefusesSharesThatDoNotAddUp) {
 
 TEST(PlanFile, RefusesAnotherVersionAndOtherFiles) {
   Json json = to_json(some_file(), lenet5());
-  json["regatta_plan_file"] = 2;
-  EXPECT_TRUE(says(refusal(json), "another version"));
+  json["regatta_plan_file"] = 3;
+  EXPECT_TRUE(says(refusal(json), "this one reads versions 1 and 2")) << refusal(json);
   json = to_json(some_file(), lenet5());
   json["plan"]["regatta_plan"] = 7;
   EXPECT_TRUE(says(refusal(json), "another version"));
   for (const Json& other : {Json::array(), Json(3), Json::object(), Json{{"plan", 1}}})
     EXPECT_TRUE(says(refusal(other), "it is none")) << other;
+}
+
+// Written by the program of that time.
+Json version_1() { return read_json(test_files() / "tests/plan/data/version-1.json"); }
+
+TEST(PlanFile, OfVersion1IsStillRead) {
+  const PlanFile file = plan_file_from_json(version_1(), graph_of);
+  const DeviceGroup& group = file.plan.nodes.at(0).groups.at(0);
+  EXPECT_EQ(group.chunks, (std::vector<std::int64_t>{5, 7}));
+  EXPECT_EQ(group.slow, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(file.plan.segments.size(), 5u);
+  EXPECT_EQ(file.buckets.size(), version_1()["buckets"].size());
+  EXPECT_TRUE(takes_all_cpus(file.plan)) << "it says that workers submit";
+  // It is written again as version 2, and says the same.
+  const Json again = to_json(file, lenet5());
+  EXPECT_EQ(again["regatta_plan_file"], 2);
+  EXPECT_EQ(again["plan"]["regatta_plan"], 2);
+  EXPECT_EQ(to_json(plan_file_from_json(again, graph_of), lenet5()), again);
+}
+
+TEST(PlanFile, WhatOnlyVersion1HadIsRefusedInVersion2) {
+  Json json = to_json(some_file(), lenet5());
+  json["plan"]["workers_submit"] = true;
+  json["buckets"][0]["reduction"] = "slots";
+  EXPECT_TRUE(says(refusal(json), "plan.workers_submit: is not known")) << refusal(json);
+  EXPECT_TRUE(says(refusal(json), "buckets[0].reduction: is not known")) << refusal(json);
+}
+
+TEST(PlanFile, OfVersion1WithTwoReductionsIsRefused) {
+  Json json = version_1();
+  json["buckets"][1]["reduction"] = "loop";
+  EXPECT_TRUE(says(refusal(json), "buckets[1].reduction: loop, but the plan's is slots"))
+      << refusal(json);
 }
 
 TEST(PlanFile, RefusesAPlanForAnotherRecipe) {

@@ -7,7 +7,7 @@
 
 #include "models/models.h"
 #include "support/executor_run.h"
-#include "tasks/balance.h"
+#include "tune/tried_shares.h"
 
 namespace regatta {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/batch_norm_loops.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/vector.h"
 
 namespace regatta::cpu {
 namespace {
@@ -26,213 +26,52 @@ struct Statistics {
   float* data;
 };
 
-// Samples x blocks of channels x pixels x lanes. Vectors are one pixel whose channels lie as lanes.
-struct View {
-  std::int64_t samples, blocks, pixels, lanes;
-  std::int64_t sample_stride, block_stride, pixel_stride;
-};
-
-struct BlockSums {
-  void add(const BlockSums& other) {
-    for (int l = 0; l < 16; ++l) {
-      sums[l] += other.sums[l];
-      products[l] += other.products[l];
-    }
+ChannelBlocks channel_blocks(const Site& site) {
+  const Shape& shape = site.node.shape;
+  const std::int64_t channels = shape.channels(), pixels = shape.height() * shape.width();
+  const std::int64_t block = channel_block(site.layout());
+  if (block > 1 && shape.rank() == 3) {
+    const std::int64_t blocks = (channels + block - 1) / block;
+    return {.samples = site.n,
+            .blocks = blocks,
+            .pixels = pixels,
+            .lanes = block,
+            .last_lanes = block,
+            .sample_stride = blocks * pixels * block,
+            .block_stride = pixels * block,
+            .pixel_stride = block};
   }
-  double sums[16] = {}, products[16] = {};
-};
-
-// What each channel of a block multiplies and adds; zero for channels that only pad.
-struct Coefficients {
-  const float *scale, *shift;
-};
-
-// One block's loops; LANES is 8 or 16, or 0 when only `view.lanes` knows.
-template <int LANES>
-REGATTA_INLINE void block_sums(const View& v, const float* x, double* sums, double* squares) {
-  const std::int64_t lanes = LANES ? LANES : v.lanes;
-  double s[16] = {}, q[16] = {};
-  for (std::int64_t n = 0; n < v.samples; ++n) {
-    const float* row = x + n * v.sample_stride;
-    for (std::int64_t p = 0; p < v.pixels; ++p, row += v.pixel_stride)
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        const double value = row[l];
-        s[l] += value;
-        q[l] += value * value;
-      }
-  }
-  for (std::int64_t l = 0; l < lanes; ++l) {
-    sums[l] = s[l];
-    squares[l] = q[l];
-  }
-}
-
-template <int LANES, bool RELU, bool RESIDUAL>
-REGATTA_INLINE void block_normalise(const View& v, const float* x, const float* residual, float* y,
-                                    const Coefficients& c) {
-  const std::int64_t lanes = LANES ? LANES : v.lanes;
-  for (std::int64_t n = 0; n < v.samples; ++n) {
-    std::int64_t at = n * v.sample_stride;
-    for (std::int64_t p = 0; p < v.pixels; ++p, at += v.pixel_stride)
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        float value = x[at + l] * c.scale[l] + c.shift[l];
-        if (RESIDUAL) value += residual[at + l];
-        y[at + l] = RELU && value < 0 ? 0 : value;
-      }
-  }
-}
-
-template <int LANES, bool RELU>
-REGATTA_INLINE void block_gradient_sums(const View& v, const float* x, const float* y,
-                                        const float* dy, const float* mean, double* sums,
-                                        double* products) {
-  const std::int64_t lanes = LANES ? LANES : v.lanes;
-  double s[16] = {}, q[16] = {};
-  for (std::int64_t n = 0; n < v.samples; ++n) {
-    std::int64_t at = n * v.sample_stride;
-    for (std::int64_t p = 0; p < v.pixels; ++p, at += v.pixel_stride)
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        const double dz = RELU && y[at + l] <= 0 ? 0.0 : static_cast<double>(dy[at + l]);
-        s[l] += dz;
-        q[l] += dz * (static_cast<double>(x[at + l]) - static_cast<double>(mean[l]));
-      }
-  }
-  for (std::int64_t l = 0; l < lanes; ++l) {
-    sums[l] = s[l];
-    products[l] = q[l];
-  }
-}
-
-struct GradientCoefficients {
-  const float *mean, *scale, *offset, *slope;  // dx = scale * dz - offset - (x - mean) * slope
-};
-
-template <int LANES, bool RELU, GradientMode INPUT, GradientMode RESIDUAL>
-REGATTA_INLINE void block_gradient_apply(const View& v, const float* x, const float* y,
-                                         const float* dy, float* dx, float* dr,
-                                         const GradientCoefficients& c) {
-  const std::int64_t lanes = LANES ? LANES : v.lanes;
-  for (std::int64_t n = 0; n < v.samples; ++n) {
-    std::int64_t at = n * v.sample_stride;
-    for (std::int64_t p = 0; p < v.pixels; ++p, at += v.pixel_stride)
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        const float dz = RELU && y[at + l] <= 0 ? 0 : dy[at + l];
-        const float g = c.scale[l] * dz - c.offset[l] - (x[at + l] - c.mean[l]) * c.slope[l];
-        if (INPUT == GradientMode::write) dx[at + l] = g;
-        if (INPUT == GradientMode::add) dx[at + l] += g;
-        if (RESIDUAL == GradientMode::write) dr[at + l] = dz;
-        if (RESIDUAL == GradientMode::add) dr[at + l] += dz;
-      }
-  }
-}
-
-// The clones: each picks the loop for the view's lanes and the operator's options.
-
-template <class Body>
-REGATTA_INLINE void with_lanes(const View& v, const Body& body) {
-  if (v.lanes == 16)
-    body.template operator()<16>();
-  else if (v.lanes == 8)
-    body.template operator()<8>();
-  else
-    body.template operator()<0>();
-}
-
-REGATTA_CLONES void sums_of_block(const View& v, const float* x, double* sums, double* squares) {
-  with_lanes(
-      v, [&]<int LANES>()
-             __attribute__((always_inline)) { block_sums<LANES>(v, x, sums, squares); });
-}
-
-REGATTA_CLONES void normalise_block(const View& v, const float* x, const float* residual, float* y,
-                                    const Coefficients& c, bool relu) {
-  with_lanes(
-      v, [&]<int LANES>() __attribute__((always_inline)) {
-        if (relu && residual)
-          block_normalise<LANES, true, true>(v, x, residual, y, c);
-        else if (relu)
-          block_normalise<LANES, true, false>(v, x, residual, y, c);
-        else if (residual)
-          block_normalise<LANES, false, true>(v, x, residual, y, c);
-        else
-          block_normalise<LANES, false, false>(v, x, residual, y, c);
-      });
-}
-
-REGATTA_CLONES void gradient_sums_of_block(const View& v, const float* x, const float* y,
-                                           const float* dy, const float* mean, double* sums,
-                                           double* products, bool relu) {
-  with_lanes(
-      v, [&]<int LANES>() __attribute__((always_inline)) {
-        if (relu)
-          block_gradient_sums<LANES, true>(v, x, y, dy, mean, sums, products);
-        else
-          block_gradient_sums<LANES, false>(v, x, y, dy, mean, sums, products);
-      });
-}
-
-template <bool RELU, GradientMode INPUT>
-REGATTA_INLINE void apply_with_residual(const View& v, const float* x, const float* y,
-                                        const float* dy, float* dx, float* dr,
-                                        const GradientCoefficients& c, GradientMode residual) {
-  with_lanes(
-      v, [&]<int LANES>() __attribute__((always_inline)) {
-        if (residual == GradientMode::none)
-          block_gradient_apply<LANES, RELU, INPUT, GradientMode::none>(v, x, y, dy, dx, dr, c);
-        else if (residual == GradientMode::write)
-          block_gradient_apply<LANES, RELU, INPUT, GradientMode::write>(v, x, y, dy, dx, dr, c);
-        else
-          block_gradient_apply<LANES, RELU, INPUT, GradientMode::add>(v, x, y, dy, dx, dr, c);
-      });
-}
-
-REGATTA_CLONES void gradient_apply_block(const View& v, const float* x, const float* y,
-                                         const float* dy, float* dx, float* dr,
-                                         const GradientCoefficients& c, bool relu,
-                                         GradientMode input, GradientMode residual) {
-  using enum GradientMode;
-  if (relu && input == write)
-    apply_with_residual<true, write>(v, x, y, dy, dx, dr, c, residual);
-  else if (relu && input == add)
-    apply_with_residual<true, add>(v, x, y, dy, dx, dr, c, residual);
-  else if (relu)
-    apply_with_residual<true, none>(v, x, y, dy, dx, dr, c, residual);
-  else if (input == write)
-    apply_with_residual<false, write>(v, x, y, dy, dx, dr, c, residual);
-  else if (input == add)
-    apply_with_residual<false, add>(v, x, y, dy, dx, dr, c, residual);
-  else
-    apply_with_residual<false, none>(v, x, y, dy, dx, dr, c, residual);
+  // Channels innermost: whole blocks of 16, then what is left.
+  const std::int64_t blocks = (channels + 15) / 16;
+  return {.samples = site.n,
+          .blocks = blocks,
+          .pixels = pixels,
+          .lanes = 16,
+          .last_lanes = channels - 16 * (blocks - 1),
+          .sample_stride = channels * pixels,
+          .block_stride = 16,
+          .pixel_stride = channels};
 }
 
 class BatchNorm : public Kernel {
  public:
   explicit BatchNorm(const Site& site)
       : node_(site.node),
-        channels_(site.node.shape.channels()),
-        row_(padded(channels_)),
+        channels_(static_cast<std::size_t>(site.node.shape.channels())),
+        row_(padded(site.node.shape.channels())),
         relu_(site.node.attributes.flag("relu")),
-        residual_(site.node.inputs.size() == 2) {
-    const Shape& shape = site.node.shape;
-    const std::int64_t block = channel_block(site.layout());
-    const std::int64_t pixels = shape.height() * shape.width();
-    if (block > 1 && shape.rank() == 3) {
-      const std::int64_t blocks = (channels_ + block - 1) / block;
-      view_ = {site.n, blocks, pixels, block, blocks * pixels * block, pixels * block, block};
-    } else {
-      // Channels innermost: whole blocks of 16, then what is left.
-      view_ = {site.n, (channels_ + 15) / 16, pixels, 16, channels_ * pixels, 16, channels_};
-    }
-    count_ = static_cast<double>(site.n * pixels);
-  }
+        residual_(site.node.inputs.size() == 2),
+        blocks_(channel_blocks(site)),
+        count_(static_cast<double>(site.n * blocks_.pixels)) {}
 
   std::size_t scratch_bytes() const override {
-    return 4 * row_ * sizeof(float) + 2 * row_ * sizeof(double);
+    return 2 * row_ * sizeof(double) + coefficient_rows * row_ * sizeof(float);
   }
 
   void run(Work work, const Operands& o, std::byte* scratch) override {
     auto* own_sums = reinterpret_cast<double*>(scratch);
     auto* rows = reinterpret_cast<float*>(own_sums + 2 * row_);
+    const PartialSums whole{own_sums, count_};
     switch (work) {
       case Work::statistics:
         statistics(o, o.partials);
@@ -243,183 +82,189 @@ class BatchNorm : public Kernel {
       case Work::forward:
         if (o.pass == Pass::train) {
           statistics(o, own_sums);
-          const PartialSums whole{own_sums, count_};
           combine_statistics(node_, {&whole, 1}, o.statistics, o.states);
         }
         normalise(o, rows);
         break;
       case Work::gradient_sums:
-        gradient_sums(o, o.partials);
+        gradient_sums(o, o.partials, rows);
         break;
       case Work::gradient_apply:
         gradient_apply(o, rows);
         break;
-      case Work::backward: {
-        gradient_sums(o, own_sums);
-        const PartialSums whole{own_sums, count_};
+      case Work::backward:
+        gradient_sums(o, own_sums, rows);
         combine_gradients(node_, {&whole, 1}, o.statistics);
         gradient_apply(o, rows);
         break;
-      }
     }
   }
 
  private:
-  // One block of channels, in the samples of one part of the team.
-  View view_of(std::int64_t block, int part, int parts) const {
-    View view = view_;
-    const bool strided = view_.pixel_stride == channels_ && view_.block_stride == 16;
-    if (strided) view.lanes = std::min<std::int64_t>(16, channels_ - block * view_.lanes);
-    view.samples = view_.samples * (part + 1) / parts - view_.samples * part / parts;
-    return view;
+  // What one thread of the team works on: some blocks of all samples, or all blocks of some.
+  struct Share {
+    ChannelBlocks at;
+    std::int64_t first_value = 0;
+    std::size_t first_channel = 0;
+  };
+  Share of_blocks(std::int64_t begin, std::int64_t end) const {
+    Share share{blocks_, begin * blocks_.block_stride,
+                static_cast<std::size_t>(begin * blocks_.lanes)};
+    share.at.blocks = end - begin;
+    if (end < blocks_.blocks) share.at.last_lanes = blocks_.lanes;
+    return share;
   }
-  std::int64_t offset_of(std::int64_t block, int part, int parts) const {
-    return block * view_.block_stride + view_.samples * part / parts * view_.sample_stride;
+  Share of_samples(std::int64_t begin, std::int64_t end) const {
+    Share share{blocks_, begin * blocks_.sample_stride};
+    share.at.samples = end - begin;
+    return share;
   }
-
-  // Calls body(view of one block, offset of its first value, its first channel), for every block.
-  // The team's threads share the blocks, or the samples where blocks are too few.
+  // Threads share the samples only where blocks of channels are too few for them.
+  int parts_by_samples() const {
+    const int parts = parts_of(blocks_.samples, blocks_.blocks * blocks_.pixels * blocks_.lanes);
+    return blocks_.blocks >= parts ? 1 : parts;
+  }
   template <class Body>
-  void for_each_block(const Body& body) const {
-    const int parts = parts_of(view_.samples, elements());
-    if (view_.blocks >= parts) {
-      parallel_for(view_.blocks, elements_of_block(), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t b = begin; b < end; ++b)
-          body(view_of(b, 0, 1), offset_of(b, 0, 1), static_cast<std::size_t>(b * view_.lanes));
-      });
-      return;
-    }
+  void over_blocks(const Body& body) const {
+    parallel_for(blocks_.blocks, blocks_.samples * blocks_.pixels * blocks_.lanes,
+                 [&](std::int64_t begin, std::int64_t end) { body(of_blocks(begin, end)); });
+  }
+  template <class Body>
+  void over_samples(int parts, const Body& body) const {
     parallel_parts(parts, [&](int part) {
-      for (std::int64_t b = 0; b < view_.blocks; ++b)
-        body(view_of(b, part, parts), offset_of(b, part, parts),
-             static_cast<std::size_t>(b * view_.lanes));
+      body(of_samples(blocks_.samples * part / parts, blocks_.samples * (part + 1) / parts), part);
     });
   }
 
-  // For every block: sum(view, offset, channel, sums, products) of each part's samples, then
-  // give(view, channel, sums, products) once, with the parts added in their order.
-  template <class Sum, class Give>
-  void for_each_sum(const Sum& sum, const Give& give) const {
-    const int parts = parts_of(view_.samples, elements());
-    if (view_.blocks >= parts) {
-      for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
-        BlockSums own;
-        sum(v, at, c, own.sums, own.products);
-        give(v, c, own.sums, own.products);
+  // body(share) for every thread's share.
+  template <class Body>
+  void for_each_share(const Body& body) const {
+    const int parts = parts_by_samples();
+    if (parts == 1)
+      over_blocks(body);
+    else
+      over_samples(parts, [&](const Share& share, int) { body(share); });
+  }
+
+  // Leaves in two rows what add(share, first, second) adds to them, over all shares. Sums over
+  // parts of the samples are added in the order of parts.
+  template <class Add>
+  void sum_up(double* rows, const Add& add) const {
+    std::fill_n(rows, 2 * row_, 0.0);
+    const int parts = parts_by_samples();
+    if (parts == 1) {
+      over_blocks([&](const Share& share) {
+        add(share, rows + share.first_channel, rows + row_ + share.first_channel);
       });
       return;
     }
-    std::vector<BlockSums> partial(static_cast<std::size_t>(parts * view_.blocks));
-    const auto place = [&](std::int64_t b, int part) -> BlockSums& {
-      return partial[static_cast<std::size_t>(b * parts + part)];
-    };
-    parallel_parts(parts, [&](int part) {
-      for (std::int64_t b = 0; b < view_.blocks; ++b)
-        sum(view_of(b, part, parts), offset_of(b, part, parts),
-            static_cast<std::size_t>(b * view_.lanes), place(b, part).sums,
-            place(b, part).products);
+    std::vector<double> own(static_cast<std::size_t>(parts) * 2 * row_);
+    over_samples(parts, [&](const Share& share, int part) {
+      double* mine = own.data() + static_cast<std::size_t>(part) * 2 * row_;
+      add(share, mine, mine + row_);
     });
-    for (std::int64_t b = 0; b < view_.blocks; ++b) {
-      BlockSums& total = place(b, 0);
-      for (int part = 1; part < parts; ++part) total.add(place(b, part));
-      give(view_of(b, 0, 1), static_cast<std::size_t>(b * view_.lanes), total.sums, total.products);
-    }
+    for (std::size_t i = 0; i < own.size(); ++i) rows[i % (2 * row_)] += own[i];
   }
 
-  // Leaves (mean, squared deviations from it) of this chunk. Sums are taken in double, so the
-  // difference below loses nothing that float values ever had.
+  // Leaves (mean, squared deviations from it) of this chunk. The difference of large sums is taken
+  // in double, so it loses nothing that float values ever had.
   void statistics(const Operands& o, double* rows) const {
-    for_each_sum([&](const View& v, std::int64_t at, std::size_t, double* sums,
-                     double* squares) { sums_of_block(v, o.inputs[0] + at, sums, squares); },
-                 [&](const View& v, std::size_t c, const double* sums, const double* squares) {
-                   for (std::int64_t l = 0; l < v.lanes; ++l) {
-                     const double mean = sums[l] / count_;
-                     rows[c + static_cast<std::size_t>(l)] = mean;
-                     rows[row_ + c + static_cast<std::size_t>(l)] =
-                         std::max(0.0, squares[l] - sums[l] * mean);
-                   }
-                 });
+    sum_up(rows, [&](const Share& share, double* sums, double* squares) {
+      add_sums(share.at, o.inputs[0] + share.first_value, sums, squares);
+    });
+    for (std::size_t c = 0; c < row_; ++c) {
+      const double sum = rows[c], mean = sum / count_;
+      rows[c] = mean;
+      rows[row_ + c] = std::max(0.0, rows[row_ + c] - sum * mean);
+    }
   }
 
-  void normalise(const Operands& o, float* rows) const {
-    float* scale = rows;
-    float* shift = rows + row_;
-    std::fill_n(rows, 2 * row_, 0.0f);
+  // Rows by channel that passes read, zero for channels that only pad.
+  static constexpr std::size_t coefficient_rows = 5;
+  NormScale scale_of(const Operands& o, float* rows) const {
+    float *scale = rows, *shift = rows + row_, *means = rows + 2 * row_;
+    std::fill_n(rows, 3 * row_, 0.0f);
     const Statistics batch(node_, o.statistics);
     const double epsilon = node_.attributes.real("epsilon", 1e-5);
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels_); ++c) {
+    for (std::size_t c = 0; c < channels_; ++c) {
       const bool training = o.pass == Pass::train;
       const float mean = training ? batch.mean()[c] : o.states[0][c];
       const float inverse =
           training ? batch.inverse_deviation()[c]
                    : static_cast<float>(1.0 / std::sqrt(double(o.states[1][c]) + epsilon));
+      means[c] = mean;
       scale[c] = o.parameters[0][c] * inverse;
       shift[c] = o.parameters[1][c] - mean * scale[c];
     }
-    for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
-      normalise_block(v, o.inputs[0] + at, residual_ ? o.inputs[1] + at : nullptr, o.output + at,
-                      {scale + c, shift + c}, relu_);
+    return {scale, shift, means};
+  }
+  NormSlope slope_of(const Operands& o, const NormScale& by, float* rows) const {
+    float *offset = rows + 3 * row_, *slope = rows + 4 * row_;
+    std::fill_n(offset, 2 * row_, 0.0f);
+    const Statistics batch(node_, o.statistics);
+    for (std::size_t c = 0; c < channels_; ++c) {
+      const float inverse = batch.inverse_deviation()[c];
+      offset[c] = by.scale[c] * batch.mean_gradient()[c];
+      slope[c] = by.scale[c] * inverse * inverse * batch.mean_product()[c];
+    }
+    return {offset, slope};
+  }
+  static NormScale from_channel(const NormScale& by, std::size_t c) {
+    return {by.scale + c, by.shift + c, by.mean + c};
+  }
+
+  void normalise(const Operands& o, float* rows) const {
+    const NormScale by = scale_of(o, rows);
+    for_each_share([&](const Share& share) {
+      const std::int64_t at = share.first_value;
+      cpu::normalise(share.at, o.inputs[0] + at, residual_ ? o.inputs[1] + at : nullptr,
+                     o.output + at, from_channel(by, share.first_channel), relu_);
     });
+  }
+
+  // A residual is added before the relu, so only the output knows the sign then. Else the input
+  // does, and the output need not be read.
+  NormGradient gradient_at(const Operands& o, std::int64_t at) const {
+    const ReluMask mask = !relu_ ? ReluMask::none : residual_ ? ReluMask::output : ReluMask::input;
+    return {o.inputs[0] + at, mask == ReluMask::output ? o.output + at : nullptr,
+            o.output_gradient + at, mask};
   }
 
   // Leaves this chunk's sums, and with them the gradients of weight and bias.
-  void gradient_sums(const Operands& o, double* rows) const {
+  void gradient_sums(const Operands& o, double* sums, float* rows) const {
+    const NormScale by = scale_of(o, rows);
+    sum_up(sums, [&](const Share& share, double* own_sums, double* products) {
+      add_gradient_sums(share.at, gradient_at(o, share.first_value),
+                        from_channel(by, share.first_channel), own_sums, products);
+    });
     const Statistics batch(node_, o.statistics);
-    const auto sum = [&](const View& v, std::int64_t at, std::size_t c, double* sums,
-                         double* products) {
-      gradient_sums_of_block(v, o.inputs[0] + at, relu_ ? o.output + at : nullptr,
-                             o.output_gradient + at, batch.mean() + c, sums, products, relu_);
-    };
-    for_each_sum(
-        sum, [&](const View& v, std::size_t c, const double* sums, const double* products) {
-          for (std::int64_t l = 0; l < v.lanes; ++l) {
-            const std::size_t channel = c + static_cast<std::size_t>(l);
-            rows[channel] = sums[l];
-            rows[row_ + channel] = products[l];
-            if (channel >= static_cast<std::size_t>(channels_)) continue;
-            const auto weight =
-                static_cast<float>(products[l] * double(batch.inverse_deviation()[channel]));
-            const auto bias = static_cast<float>(sums[l]);
-            float& weight_slot = o.parameter_gradients[0][channel];
-            float& bias_slot = o.parameter_gradients[1][channel];
-            weight_slot = o.add_parameter_gradients ? weight_slot + weight : weight;
-            bias_slot = o.add_parameter_gradients ? bias_slot + bias : bias;
-          }
-        });
+    for (std::size_t c = 0; c < channels_; ++c) {
+      const auto weight = static_cast<float>(sums[row_ + c] * double(batch.inverse_deviation()[c]));
+      const auto bias = static_cast<float>(sums[c]);
+      float& weight_slot = o.parameter_gradients[0][c];
+      float& bias_slot = o.parameter_gradients[1][c];
+      weight_slot = o.add_parameter_gradients ? weight_slot + weight : weight;
+      bias_slot = o.add_parameter_gradients ? bias_slot + bias : bias;
+    }
   }
 
   void gradient_apply(const Operands& o, float* rows) const {
-    const Statistics batch(node_, o.statistics);
-    std::fill_n(rows, 4 * row_, 0.0f);
-    float *mean = rows, *scale = rows + row_, *offset = rows + 2 * row_, *slope = rows + 3 * row_;
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels_); ++c) {
-      const float inverse = batch.inverse_deviation()[c];
-      mean[c] = batch.mean()[c];
-      scale[c] = o.parameters[0][c] * inverse;
-      offset[c] = scale[c] * batch.mean_gradient()[c];
-      slope[c] = scale[c] * inverse * inverse * batch.mean_product()[c];
-    }
-    for_each_block([&](const View& v, std::int64_t at, std::size_t c) {
-      const auto shifted = [&](float* data) { return data ? data + at : nullptr; };
-      gradient_apply_block(v, o.inputs[0] + at, relu_ ? o.output + at : nullptr,
-                           o.output_gradient + at, shifted(o.input_gradients[0]),
-                           shifted(o.input_gradients[1]),
-                           {mean + c, scale + c, offset + c, slope + c}, relu_, o.gradient_modes[0],
-                           o.gradient_modes[1]);
+    const NormScale by = scale_of(o, rows);
+    const NormSlope and_by = slope_of(o, by, rows);
+    for_each_share([&](const Share& share) {
+      const std::size_t c = share.first_channel;
+      const auto shifted = [&](float* data) { return data ? data + share.first_value : nullptr; };
+      apply_gradient(share.at, gradient_at(o, share.first_value), from_channel(by, c),
+                     {and_by.offset + c, and_by.slope + c}, shifted(o.input_gradients[0]),
+                     o.gradient_modes[0], shifted(o.input_gradients[1]), o.gradient_modes[1]);
     });
   }
 
-  std::int64_t elements_of_block() const { return view_.samples * view_.pixels * view_.lanes; }
-  std::int64_t elements() const {  // of a sample
-    return view_.blocks * view_.pixels * view_.lanes;
-  }
-
   const Node& node_;
-  std::int64_t channels_;
-  std::size_t row_;
+  std::size_t channels_, row_;  // a row: channels padded to whole blocks of 16
   bool relu_, residual_;
-  View view_{};
-  double count_ = 0;
+  ChannelBlocks blocks_;
+  double count_;  // values of a channel in this chunk
 };
 
 }  // namespace
@@ -465,7 +310,7 @@ void combine_gradients(const Node& node, std::span<const PartialSums> chunks, fl
   }
 }
 
-std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
+std::unique_ptr<Kernel> make_whole_batch_norm(const Site& site) {
   return std::make_unique<BatchNorm>(site);
 }
 

@@ -211,8 +211,11 @@ class Conv : public Kernel {
     if (geometry_.bias) backward_weights_.argument(DNNL_ARG_DIFF_BIAS, geometry_.bias_desc);
     library_scratch_ = std::max(library_scratch_, weights.scratchpad_desc().get_size());
 
-    write_weights_ = reorder(formats_.backward_weights, formats_.plain);
-    if (!formats_.padded()) add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
+    if (!formats_.backward_weights_tiles) {
+      write_weights_ = reorder(formats_.backward_weights, formats_.plain);
+      if (!formats_.padded())
+        add_weights_ = reorder(formats_.backward_weights, formats_.plain, true);
+    }
 
     if (!formats_.wants_input_gradient) return;
     const auto data = geometry_.backward_data(formats_.backward_data);
@@ -263,7 +266,10 @@ class Conv : public Kernel {
       backward_weights_({source, gradient, weights_gradient, library});
 
     const bool add = operands.add_parameter_gradients;
-    if (formats_.padded()) {
+    if (formats_.backward_weights_tiles) {
+      formats_.backward_weights_tiles->unpack(reinterpret_cast<float*>(weights_gradient),
+                                              operands.parameter_gradients[0], add);
+    } else if (formats_.padded()) {
       write_weights_({weights_gradient, plain});
       take_real_part(plain, operands.parameter_gradients[0], add);
     } else {
@@ -308,7 +314,8 @@ class Conv : public Kernel {
   }
   std::size_t weights_bytes() const { return aligned(formats_.backward_weights.get_size()); }
   std::size_t plain_bytes() const {
-    return formats_.padded() ? aligned(formats_.plain.get_size()) : 0;
+    const bool reordered = formats_.padded() && !formats_.backward_weights_tiles;
+    return reordered ? aligned(formats_.plain.get_size()) : 0;
   }
   std::size_t bias_bytes() const {
     return aligned(static_cast<std::size_t>(formats_.padded_outputs) * sizeof(float));
@@ -339,29 +346,44 @@ ConvFormats::ConvFormats(const Site& site)
   forward = geometry.forward(geometry.any()).weights_desc();
   backward_weights = geometry.backward_weights(geometry.any()).diff_weights_desc();
   if (wants_input_gradient) backward_data = geometry.backward_data(geometry.any()).weights_desc();
+  if (geometry.form == ConvForm::padded) {
+    const WeightCounts counts{outputs, inputs, pixels};
+    forward_tiles = WeightTiles::of(forward, counts);
+    backward_weights_tiles = WeightTiles::of(backward_weights, counts);
+    if (wants_input_gradient) backward_data_tiles = WeightTiles::of(backward_data, counts);
+  }
   backward_offset = aligned(forward.get_size());
   bias_offset = backward_offset + (wants_input_gradient ? aligned(backward_data.get_size()) : 0);
   packed_bytes =
       bias_offset + (bias ? aligned(static_cast<std::size_t>(padded_outputs) * sizeof(float)) : 0);
 }
 
-ConvPacker::ConvPacker(const ConvFormats& formats)
-    : formats_(formats), forward_(reorder(formats.plain, formats.forward)) {
-  if (formats.wants_input_gradient) backward_ = reorder(formats.plain, formats.backward_data);
-  if (formats.padded()) padded_.resize(formats.plain.get_size() / sizeof(float));
+ConvPacker::ConvPacker(const ConvFormats& formats) : formats_(formats) {
+  const bool backward = formats.wants_input_gradient && !formats.backward_data_tiles;
+  if (!formats.forward_tiles) forward_ = reorder(formats.plain, formats.forward);
+  if (backward) backward_ = reorder(formats.plain, formats.backward_data);
+  if (formats.padded() && (backward || !formats.forward_tiles))
+    padded_.resize(formats.plain.get_size() / sizeof(float));
+}
+
+void ConvPacker::lay_out(const std::optional<WeightTiles>& tiles, Launch& reorder,
+                         const float* weights, std::byte* target) {
+  if (tiles)
+    tiles->pack(weights, reinterpret_cast<float*>(target));
+  else
+    reorder({padded_.empty() ? weights : padded_.data(), target});
 }
 
 void ConvPacker::operator()(const float* weights, const float* bias, std::byte* packed) {
-  const float* source = weights;
-  if (formats_.padded()) {
+  if (!padded_.empty()) {
     const auto row = static_cast<std::size_t>(formats_.inputs * formats_.pixels);
     for (std::int64_t o = 0; o < formats_.outputs; ++o)
       std::copy_n(weights + static_cast<std::size_t>(o) * row, row,
                   padded_.data() + o * formats_.padded_inputs * formats_.pixels);
-    source = padded_.data();
   }
-  forward_({source, packed});
-  if (backward_) backward_({source, packed + formats_.backward_offset});
+  lay_out(formats_.forward_tiles, forward_, weights, packed);
+  if (formats_.wants_input_gradient)
+    lay_out(formats_.backward_data_tiles, backward_, weights, packed + formats_.backward_offset);
   if (!formats_.bias) return;
   auto* target = reinterpret_cast<float*>(packed + formats_.bias_offset);
   std::fill_n(target, formats_.padded_outputs, 0.0f);

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/weight_tiles.h"
 
 namespace regatta::cpu {
 
@@ -19,6 +20,8 @@ class ConvFormats {
   bool padded() const { return outputs != padded_outputs || inputs != padded_inputs; }
 
   dnnl::memory::desc plain, forward, backward_data, backward_weights;
+  // The same where they are tiles; where they are not, oneDNN reorders.
+  std::optional<WeightTiles> forward_tiles, backward_data_tiles, backward_weights_tiles;
   bool bias = false, wants_input_gradient = false;
 
   // Of the backward copy, of the bias, and of the end, among the packed bytes.
@@ -32,8 +35,11 @@ class ConvPacker {
   void operator()(const float* weights, const float* bias, std::byte* packed);
 
  private:
+  void lay_out(const std::optional<WeightTiles>& tiles, Launch& reorder, const float* weights,
+               std::byte* target);
+
   const ConvFormats& formats_;
-  std::vector<float> padded_;  // the weights with zeros around, where counts differ
+  std::vector<float> padded_;  // the weights with zeros around, where oneDNN needs them
   Launch forward_, backward_;
 };
 

@@ -1,0 +1,509 @@
+#include "tune/calibration_cell.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/random.h"
+#include "exec/executor.h"
+#include "exec/observe.h"
+#include "profile/robust.h"
+#include "train/batches.h"
+#include "train/weights.h"
+
+namespace regatta {
+namespace {
+
+constexpr int rounds_before_judging = 6, most_rounds = 60;
+// A longer step is told by one timing, and does not notice cold caches.
+constexpr Seconds large_step{0.05};
+
+}  // namespace
+
+class CalibrationCell::Impl {
+ public:
+  Impl(const Graph& graph, const Recipe& recipe, std::shared_ptr<const Dataset> data,
+       const CalibrationOptions& options, const PlanOptions& plan, const Sizes& sizes)
+      : sizes_(sizes),
+        recipe_(recipe),
+        data_(std::move(data)),
+        options_(options),
+        executor_(graph, make_plan(graph, recipe_, plan),
+                  {{recipe_.loaded_dtype(), recipe_.precision, recipe_.optimizer},
+                   recipe_.normalisation,
+                   true,
+                   recipe_.seed}) {
+    initialise_roughly(executor_, recipe_.seed);
+    if (data_)
+      visits_ = {data_, std::make_shared<const std::vector<std::int64_t>>(
+                            data_->order(recipe_.seed, 0, recipe_.shuffle))};
+    for (const DeviceGroup* group : groups_of(executor_.plan())) {
+      gpu_ |= group->kind == DeviceKind::cuda;
+      chunks_ += static_cast<std::int64_t>(group->chunks.size());
+      workers_ += group->workers;
+      largest_ = std::max(largest_, std::ranges::max(group->chunks));
+    }
+    largest_ = std::min(largest_, sizes.most);
+  }
+
+  // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
+  // alone: small ones, in one segment, find all their data in the caches, as whole ones do not.
+  std::vector<Observation> measure_segments(Seconds time) {
+    std::vector<Observation> all = measure_whole(time);
+    std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
+    return all;
+  }
+
+  // Whole chunks alone; of a plan with two for each worker, each finds its data as cold as the
+  // other left it.
+  std::vector<Observation> measure_whole(Seconds time) {
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    std::vector<Observation> all = rounds({largest_size(time)}, until);
+    // The cost of submitting is beside that of other plans; only like is compared with like.
+    if (!as_in_training(all, time))
+      std::erase_if(all, [](const Observation& each) { return of_submission(each.signature); });
+    return all;
+  }
+
+  // Until all sizes are known well enough or time is up.
+  std::vector<Observation> measure(Seconds time) {
+    const Clock::time_point until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
+    const std::vector<std::int64_t> sizes = warm_up(time);
+    std::vector<Observation> all = rounds(sizes, until);
+    if (!names_ || gpu_) return all;
+    as_in_training(all, time);
+    const bool meet = std::min(chunks_, workers_) > 1;
+    const Clock::time_point late = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                      sizes_.whole ? Seconds(1) : time / 2);
+    while (meet && !spread_.enough() && Clock::now() < late) observe(std::ranges::max(sizes), true);
+    Profile costs;
+    costs.learn(all);
+    const std::vector<Observation> spread =
+        spread_.observations(*names_, costs, static_cast<int>(std::min(chunks_, workers_)));
+    all.insert(all.end(), spread.begin(), spread.end());
+    return all;
+  }
+
+  std::optional<Submitted> submitted_by_thread() {
+    constexpr Seconds long_enough{0.01};
+    constexpr std::size_t many = 16;  // of fewer, what every step takes is the most of it
+    const auto known = duration_.find(largest_);
+    if (gpu_ || tasks_ < many || !submitted_.empty() || known == duration_.end() ||
+        known->second > long_enough)
+      return {};
+    return Submitted{median(seconds_to_submit(std::chrono::milliseconds(100))),
+                     static_cast<double>(tasks_), static_cast<double>(buffers_)};
+  }
+
+  // What the runtime takes to start tasks, from a plan of many that meet.
+  std::vector<Observation> measure_starts(Clock::time_point until) {
+    return watched(until, start_observations_of);
+  }
+
+  // What it takes to submit them.
+  std::vector<Observation> measure_submission(Clock::time_point until) {
+    std::vector<Observation> all = watched(until, [&](const ListTimes& done) {
+      count_tasks(done.list);
+      return submission_observations_of(done);
+    });
+    Profile so_far;
+    so_far.learn(all);
+    const RuntimeCosts costs = so_far.runtime();
+    const double by_task = static_cast<double>(tasks_) * costs.submission +
+                           static_cast<double>(buffers_) * costs.dependency;
+    // Looking at the clock for every task takes its time too: together they take no longer than a
+    // list that nobody looks at. What such a list takes beyond them is the step's.
+    const double submitting = median(seconds_to_submit(std::chrono::milliseconds(200)));
+    const double part = std::min(1.0, submitting / by_task);
+    for (Observation& each : all) each.seconds *= part;
+    for (const double waiting : seconds_to_take_note())
+      all.push_back({"runtime step", 1, 1, std::max(1e-7, waiting + submitting - part * by_task)});
+    return all;
+  }
+
+ private:
+  // Of several, so that some may be disturbed; fewer where they take long.
+  int fewest_rounds() const {
+    constexpr Seconds very_long{0.2};
+    if (!sizes_.whole) return 2;
+    return !duration_.empty() && duration_.rbegin()->second > very_long ? 3 : 5;
+  }
+
+  // Whether tasks tell how far they spread: those of whole steps do, for all plans.
+  bool spreads() const { return !gpu_ && executor_.plan().segments.size() == 1; }
+
+  // Of single steps, what `look` makes of each.
+  template <class Look>
+  std::vector<Observation> watched(Clock::time_point until, const Look& look) {
+    steps(largest_, 1);
+    std::vector<Observation> all;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          const std::vector<Observation> seen = look(done);
+          all.insert(all.end(), seen.begin(), seen.end());
+        },
+        Depth::task);
+    for (int i = 0; i < most_rounds && (i < fewest_rounds() || Clock::now() < until); ++i)
+      steps(largest_, 1);
+    executor_.watch_no_more();
+    return all;
+  }
+
+  std::vector<Observation> rounds(const std::vector<std::int64_t>& sizes, Clock::time_point until) {
+    std::vector<Observation> all;
+    std::map<std::int64_t, std::vector<Observation>> by_size;
+    std::set<std::int64_t> settled;
+    for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
+      // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
+      for (const std::int64_t size : sizes) {
+        if (settled.contains(size)) continue;
+        if (round >= fewest_rounds() && Clock::now() > until) return all;
+        // The first meets cold caches, which long steps do not notice.
+        std::vector<Observation> seen = observe(size, round > 0 || duration_[size] > large_step);
+        all.insert(all.end(), seen.begin(), seen.end());
+        std::vector<Observation>& so_far = by_size[size];
+        so_far.insert(so_far.end(), seen.begin(), seen.end());
+        if (round >= rounds_before_judging && round % 2 == 0 && error_of(so_far) < options_.enough)
+          settled.insert(size);
+      }
+    }
+    return all;
+  }
+
+  // Of the submitting thread, as long as it really ran: to hand over a list while the one before is
+  // carried out, as in training.
+  std::vector<double> seconds_to_submit(std::chrono::milliseconds time) {
+    std::vector<double> seconds;
+    Ticket flying;
+    const Clock::time_point enough = Clock::now() + time;
+    for (int i = 0; i < 400 && (i < 20 || Clock::now() < enough); ++i) {
+      const Seconds begin = thread_time();
+      const Ticket next = executor_.submit(Job::train, input(largest_));
+      seconds.push_back(Seconds(thread_time() - begin).count());
+      if (flying) executor_.wait(flying);
+      flying = next;
+    }
+    executor_.wait(flying);
+    return seconds;
+  }
+  // To take note that one is done, of lists that take less than a millisecond.
+  std::vector<double> seconds_to_take_note() {
+    std::vector<double> seconds;
+    for (int i = 0; i < 12; ++i) {
+      const Ticket ticket = executor_.submit(Job::train, input(largest_));
+      // It is done by then; a thread that slept would be slower afterwards.
+      for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
+      }
+      const Seconds finished = thread_time();
+      executor_.wait(ticket);
+      seconds.push_back(Seconds(thread_time() - finished).count());
+    }
+    return seconds;
+  }
+
+  // Workers submit the next step while others are at work on this one, and get into each other's
+  // way; while every task is looked at, it takes them longer than in training. False: there was no
+  // time to see how long.
+  bool as_in_training(std::vector<Observation>& all, Seconds time) {
+    constexpr double fewest = 3, most = 48;
+    constexpr std::size_t stretches = 2;
+    const auto submission = std::ranges::find_if(
+        all, [](const Observation& each) { return of_submission(each.signature); });
+    if (submission == all.end()) return false;
+    const std::string signature = submission->signature;
+    const auto [size, duration] = *duration_.rbegin();
+    const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
+    // Of a network so large it hardly matters.
+    if (!sizes_.whole && static_cast<double>(stretches) * lists * duration > time) return false;
+    std::vector<double> flowing;
+    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
+    do {
+      const Seconds before = executor_.load().submitting;
+      steps(size, lists);
+      flowing.push_back(Seconds(executor_.load().submitting - before).count() / lists);
+    } while (flowing.size() < stretches || Clock::now() < enough);
+    Profile costs;
+    costs.learn(all);
+    const Fit* fit = costs.find(signature);
+    if (!fit) return false;
+    double typically = 0;
+    for (const double each : submitted_)
+      typically += fit->at(each, static_cast<int>(std::min(chunks_, workers_))).seconds;
+    // A stretch that was disturbed must not spoil it all.
+    const double part = std::clamp(median(flowing) / typically, 0.25, 3.0);
+    for (Observation& seen : all)
+      if (seen.signature == signature) seen.seconds *= part;
+    return true;
+  }
+
+  void first_look(std::int64_t size) {
+    if (duration_.contains(size)) return;
+    const Seconds begun = first_runs(size);
+    const bool large = size > 1 && duration_[1] > large_step;
+    duration_[size] =
+        large ? std::min(begun, duration_[1] * static_cast<double>(size)) : shortest_step(size);
+  }
+
+  std::int64_t largest_size(Seconds time) {
+    first_look(1);
+    const std::int64_t size = affordable(2.0 * time);
+    first_look(size);
+    return size;
+  }
+
+  // Runs the first steps of each size, the ends first, and tells those there was time for. What
+  // counts is how long steps take at best: a small network is measured whole on a busy machine too.
+  std::vector<std::int64_t> warm_up(Seconds time) {
+    const Clock::time_point begin = Clock::now();
+    first_look(1);
+    std::vector<std::int64_t> sizes{1};
+    const std::size_t surely = sizes_.whole && sizes_.half ? 3 : 2;
+    Seconds at_best{0};
+    for (const std::int64_t size : sizes_up_to(affordable(time))) {
+      if (sizes.size() >= surely && (at_best > time / 2 || Clock::now() - begin > 3 * time)) break;
+      first_look(size);
+      at_best += duration_[size] * fewest_rounds() * in_a_row(size);
+      sizes.push_back(size);
+    }
+    return sizes;
+  }
+
+  // Whole chunks find less of their data in the caches than small ones, so they are measured if
+  // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
+  std::int64_t affordable(Seconds time) {
+    constexpr std::int64_t probe = 4;
+    if (largest_ <= probe || sizes_.whole) return largest_;
+    first_look(probe);
+    const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
+    std::int64_t largest = largest_;
+    while (largest > probe && 3.0 * (duration_[1] + each * static_cast<double>(largest)) > time)
+      largest /= 2;
+    return std::max(largest, probe);
+  }
+
+  // Until every worker has made its kernels for the size. A GPU captures its graph in the second
+  // run. Tells how long the shortest took.
+  Seconds first_runs(std::int64_t size) {
+    Seconds shortest{1e9};
+    const auto run = [&] {
+      const Clock::time_point begin = Clock::now();
+      steps(size, 1);
+      shortest = std::min(shortest, Seconds(Clock::now() - begin));
+    };
+    if (gpu_) {
+      for (int i = 0; i < 3; ++i) run();
+      return shortest;
+    }
+    std::set<int> workers;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          for (std::size_t t = 0; t < done.times.size(); ++t)
+            if (done.list.tasks[t].flops > 0) workers.insert(done.times[t].worker);
+        },
+        Depth::task);
+    for (int i = 0; i < 8 && std::ssize(workers) < std::min(chunks_, workers_); ++i) run();
+    executor_.watch_no_more();
+    return shortest;
+  }
+
+  // At best, and by the workers' own time: that of a step which was interrupted says nothing of how
+  // many there is time for.
+  Seconds shortest_step(std::int64_t size) {
+    Seconds shortest{1e9}, own{0};
+    executor_.watch(
+        [&](const ListTimes& done) {
+          for (const TaskTimes& task : done.times) own += task.cpu;
+        },
+        Depth::operators);
+    for (int i = 0; i < 3 && (i == 0 || shortest < large_step); ++i) {
+      const Clock::time_point begin = Clock::now();
+      own = Seconds(0);
+      steps(size, 1);
+      const Seconds wall = Clock::now() - begin;
+      shortest = std::min(
+          {shortest, wall, gpu_ ? wall : own / static_cast<double>(std::min(chunks_, workers_))});
+    }
+    executor_.watch_no_more();
+    return shortest;
+  }
+
+  // The largest and those that halve the way to it: powers of two, and what it is usually cut into.
+  std::vector<std::int64_t> sizes_up_to(std::int64_t largest) const {
+    std::vector<std::int64_t> sizes;
+    const auto add = [&](std::int64_t size) {
+      const bool wanted = sizes_.half || size == largest || size != largest_ / 2;
+      if (size > 1 && wanted && std::ranges::find(sizes, size) == sizes.end())
+        sizes.push_back(size);
+    };
+    add(largest);
+    add(largest / 2);
+    for (std::int64_t size = 2; size < largest; size *= 2) add(size);
+    return sizes;
+  }
+
+  // Steps with so many live samples in each chunk, in a row, as training has them.
+  void steps(std::int64_t size, int count) {
+    Ticket flying;
+    for (int i = 0; i < count; ++i) {
+      const Ticket next = executor_.submit(Job::train, input(size));
+      if (flying) executor_.wait(flying);
+      flying = next;
+    }
+    executor_.wait(flying);
+  }
+
+  StepInput input(std::int64_t size) {
+    StepInput input;
+    const std::int64_t samples = std::min(size * chunks_, recipe_.batch);
+    if (data_) {
+      // Other samples each time, as in training: those of the step before are still in the caches.
+      if (next_ + samples > std::ssize(*visits_.order)) next_ = 0;
+      input = train_batch(visits_, next_, samples, recipe_, 0);
+      next_ += samples;
+    } else {
+      input.samples = samples;
+      input.load = [this](std::int64_t first, std::int64_t count, std::byte* to, Target* targets) {
+        fill(first, count, to, targets);
+      };
+    }
+    input.keeps_groups = false;
+    input.learning_rate = 0;  // however long it is measured, nothing runs away
+    return input;
+  }
+
+  void fill(std::int64_t first, std::int64_t count, std::byte* to, Target* targets) const {
+    const std::int64_t elements = recipe_.input.elements();
+    const std::uint64_t key = random_key(recipe_.seed, stream_of("calibrate"));
+    for (std::int64_t i = 0; i < count * elements; ++i) {
+      const std::uint64_t bits = keyed_bits(key, static_cast<std::uint64_t>(first * elements + i));
+      if (recipe_.loaded_dtype() == Dtype::u8) {
+        to[i] = static_cast<std::byte>(bits & 0xff);
+      } else {
+        const float value = static_cast<float>(bits % 1000) / 1000.0f;
+        std::memcpy(to + static_cast<std::size_t>(i) * sizeof value, &value, sizeof value);
+      }
+    }
+    for (std::int64_t i = 0; i < count; ++i)
+      targets[i] = Target::of(static_cast<std::int32_t>((first + i) % recipe_.classes));
+  }
+
+  // Steps that are short are taken many in a row: between rows caches get cold, which the first of
+  // them pays for and is left out. On a GPU tasks queue up, and would count the wait of each other.
+  int in_a_row(std::int64_t size) {
+    constexpr double too_long = 0.02, row = 0.03, fewest = 3, most = 12;
+    const double step = duration_[size].count();
+    return gpu_ || step > too_long ? 1 : static_cast<int>(std::clamp(row / step, fewest, most));
+  }
+
+  std::vector<Observation> observe(std::int64_t size, bool counts) {
+    const Seconds& last = duration_[size];
+    const int count = in_a_row(size);
+    std::vector<std::vector<TaskTimes>> taken;
+    std::vector<ChunkSpan> spans;
+    const Blueprint* blueprint = nullptr;
+    const TaskList* list = nullptr;
+    const Depth depth = last.count() / static_cast<double>(executor_.graph().nodes().size()) > 2e-4
+                            ? Depth::large_operators
+                            : Depth::operators;
+    executor_.watch(
+        [&](const ListTimes& done) {
+          blueprint = &done.blueprint;
+          list = &done.list;
+          spans.assign(done.spans.begin(), done.spans.end());
+          taken.emplace_back(done.times.begin(), done.times.end());
+        },
+        depth);
+    const Clock::time_point begin = Clock::now();
+    steps(size, count);
+    duration_[size] = std::min(last, Seconds(Clock::now() - begin) / count);
+    executor_.watch_no_more();
+    if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
+    // Small ones are all caches.
+    const bool large = 2 * size >= duration_.rbegin()->first;
+    submitted_ = submitted_by_workers(*list);
+    count_tasks(*list);
+    StepMean mean;
+    for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
+      const ListTimes done{*blueprint, *list, spans, taken[i]};
+      if (large && spreads()) spread_.add(done);
+      mean.add(done, observations_of(done, *names_, large));
+    }
+    std::vector<Observation> seen = mean.get();
+    if (!data_)
+      std::erase_if(seen, [](const auto& each) { return each.signature.starts_with("load "); });
+    return seen;
+  }
+
+  void count_tasks(const TaskList& list) {
+    tasks_ = list.tasks.size();
+    buffers_ = 0;
+    for (const Task& task : list.tasks) buffers_ += task.accesses.size();
+  }
+
+  // What each of a list's tasks that submit others has to do, as the profile counts it.
+  static std::vector<double> submitted_by_workers(const TaskList& list) {
+    std::vector<double> sizes;
+    for (const Task& task : list.tasks)
+      if (submits(task)) sizes.push_back(static_cast<double>(task.actions.front().part));
+    return sizes;
+  }
+
+  // Of the sum of all that was observed of a size, as a share.
+  static double error_of(const std::vector<Observation>& seen) {
+    std::map<std::tuple<std::string_view, double, int>, std::vector<double>> timings;
+    for (const Observation& each : seen)
+      timings[{each.signature, each.size, each.busy}].push_back(each.seconds);
+    double errors = 0, total = 0;
+    for (const auto& [what, seconds] : timings) {
+      const Typical found = typical(seconds);
+      errors += found.value * found.error();
+      total += found.value;
+    }
+    return total > 0 ? errors / total : 1;
+  }
+
+  Sizes sizes_;
+  Recipe recipe_;
+  std::shared_ptr<const Dataset> data_;
+  Visits visits_;
+  const CalibrationOptions& options_;
+  Executor executor_;
+  std::optional<CostNames> names_;
+  SpreadMeter spread_;
+  std::vector<double> submitted_;             // see submitted_by_workers
+  std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
+  bool gpu_ = false;
+  std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
+  std::int64_t next_ = 0;                // sample
+  std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
+};
+
+CalibrationCell::CalibrationCell(const Graph& graph, const Recipe& recipe,
+                                 std::shared_ptr<const Dataset> data,
+                                 const CalibrationOptions& options, const PlanOptions& plan,
+                                 const Sizes& sizes)
+    : impl_(std::make_unique<Impl>(graph, recipe, std::move(data), options, plan, sizes)) {}
+CalibrationCell::~CalibrationCell() = default;
+
+std::vector<Observation> CalibrationCell::measure(Seconds time) { return impl_->measure(time); }
+std::vector<Observation> CalibrationCell::measure_whole(Seconds time) {
+  return impl_->measure_whole(time);
+}
+std::vector<Observation> CalibrationCell::measure_segments(Seconds time) {
+  return impl_->measure_segments(time);
+}
+std::vector<Observation> CalibrationCell::measure_starts(Clock::time_point until) {
+  return impl_->measure_starts(until);
+}
+std::vector<Observation> CalibrationCell::measure_submission(Clock::time_point until) {
+  return impl_->measure_submission(until);
+}
+std::optional<CalibrationCell::Submitted> CalibrationCell::submitted_by_thread() {
+  return impl_->submitted_by_thread();
+}
+
+}  // namespace regatta

@@ -1,0 +1,424 @@
+#include "tune/choose.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "plan/segments.h"
+#include "plan/shares.h"
+
+namespace regatta {
+namespace {
+
+// Predictions are not exact: between plans this close the one with fewer tasks is taken.
+constexpr double as_good_as = 1.01;
+// And between plans this close the one that depends less on the runtime.
+constexpr double as_good_if_coarse = 1.03;
+// Costs err by more than good plans differ: what may be as fast is played, so that it can be tried,
+// or recalled if it was.
+constexpr double off_by = 1.15;
+// How many of the best go on to be varied in the next respect.
+constexpr std::size_t kept = 4;
+// Likewise of those with teams, if the best has none, and the other way round, unless they are
+// predicted to take so many times as long.
+constexpr std::size_t kept_of_others = 2;
+constexpr double as_wrong_as = 2;
+// Cut or gathered otherwise, work may take less, but hardly by more than this.
+constexpr double least_work = 0.5;
+// A guess is no match for a measurement: of what is predicted, at least this part of what the best
+// known plan has must be measured too.
+constexpr double trusted = 0.75;
+// With less than this measured, playing would only compare guesses.
+constexpr double known_at_all = 0.25;
+// Devices are weighed against each other by measurements, not by guesses.
+constexpr double known_both = 0.5;
+// Of a step's work: loading that takes more is done ahead, where it fills gaps, and where a slow
+// file holds nobody up.
+constexpr double cheap_loading = 0.1;
+// More tasks than this are not worth a look.
+constexpr std::int64_t most_tasks = 6000;
+// A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
+constexpr double short_step = 5e-3, very_short_step = 5e-4;
+constexpr int ahead = 4, far_ahead = 8;
+
+// How many steps to keep in flight if a step takes at least `least` seconds.
+int steps_in_flight(double least) {
+  if (least >= short_step) return Plan{}.steps_in_flight;
+  return least < very_short_step ? far_ahead : ahead;
+}
+
+// Where a plan lies among all that could be made.
+struct Point {
+  int workers = 1, team = 1;
+  std::vector<std::int64_t> chunks{1};  // one number: equal ones
+  std::string segments = "step";
+  std::int64_t lanes = 0;         // 0: one for each worker
+  std::int64_t bucket_bytes = 0;  // 0: the plan's default
+  Reduction reduction = Reduction::slots;
+  bool gather_loads = false;
+
+  bool in_teams() const { return team > 1; }
+  auto operator<=>(const Point&) const = default;
+};
+
+Granularity granularity_of(const Plan& plan, const std::string& segments) {
+  Granularity made{segments, 0, 1, 0};
+  for (const DeviceGroup* group : groups_of(plan)) {
+    made.chunks += group->chunks.size();
+    if (group->kind != DeviceKind::cpu) continue;
+    made.team = group->team;
+    made.workers += group->workers;
+  }
+  return made;
+}
+
+Candidate made_of(const PricedStep& step, const Played& played, const std::string& segments,
+                  double known) {
+  return {step.plan(),
+          granularity_of(step.plan(), segments),
+          Seconds(played.step_seconds),
+          played.total,
+          step.list().tasks.size(),
+          known};
+}
+
+class Search {
+ public:
+  Search(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+         const CostsFor& costs)
+      : graph_(graph),
+        recipe_(recipe),
+        options_(options),
+        costs_(costs),
+        granule_(granule_of(graph)) {}
+
+  Choice run() {
+    if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
+      Choice choice{.candidates = {}, .compared = 1, .by_costs = false};
+      choice.candidates.push_back(std::move(thumb));
+      return choice;
+    }
+    // Many threads first: what they reach rules out most of the rest unseen.
+    std::vector<Point> points = cuts();
+    std::ranges::stable_sort(points, std::greater{}, threads_of);
+    const auto whole = std::ranges::find_if(points, [](const Point& point) {
+      return threads_of(point) == 1 && chunk_count(point) == 1;
+    });
+    if (whole != points.end()) consider(*whole);
+    for (const Point& point : points) consider(point);
+    vary([&](const Point& point) { return gatherings(point); });
+    vary([&](const Point& point) { return reductions(point); });
+    vary([&](const Point& point) { return uneven(point); });
+    vary([&](const Point& point) { return gathered_loads(point); });
+    return result();
+  }
+
+ private:
+  std::int64_t samples() const {
+    if (options_.devices.size() == 1 || !options_.shares) return recipe_.batch;
+    for (std::size_t i = 0; i < options_.devices.size(); ++i)
+      if (options_.devices[i] == DeviceKind::cpu) return (*options_.shares)[i];
+    return recipe_.batch;
+  }
+
+  // Chunks that they can be cut into, at most.
+  std::int64_t pieces() const { return granules_of(graph_, samples()); }
+
+  // Numbers of workers worth a look: all up to four, then fewer and fewer.
+  std::vector<int> worker_counts(int most) const {
+    std::set<int> counts{1, most};
+    for (int n = 2; n < most; n = n < 4 ? n + 1 : n * 2) counts.insert(n);
+    if (most > 4) counts.insert({most - 1, most - most / 4});
+    return {counts.begin(), counts.end()};
+  }
+  std::vector<int> teams() const {
+    if (options_.team) return {*options_.team};
+    std::vector<int> sizes{1};
+    for (int n = options_.workers; n > 1; n /= 2) sizes.push_back(n);
+    return sizes;
+  }
+  std::vector<std::int64_t> chunk_counts(int workers) const {
+    std::set<std::int64_t> counts{1};
+    for (const std::int64_t times : {1, 2, 3, 4}) counts.insert(times * workers);
+    if (workers == 1) counts.insert(8);
+    std::erase_if(counts, [&](std::int64_t count) { return count > pieces(); });
+    // As many chunks as samples, or groups of them, is the end of cutting.
+    if (pieces() <= 4 * workers) counts.insert(pieces());
+    return {counts.begin(), counts.end()};
+  }
+
+  std::vector<Point> cuts() const {
+    std::vector<Point> points;
+    Point point;
+    point.segments = options_.segments.value_or("step");
+    point.reduction = options_.reduction;
+    for (const int team : teams())
+      for (const int workers : worker_counts(options_.workers / team)) {
+        point.team = team;
+        point.workers = workers;
+        if (options_.chunks) {
+          point.chunks = *options_.chunks;
+          points.push_back(point);
+          continue;
+        }
+        for (const std::int64_t count : chunk_counts(workers)) {
+          // Workers without a chunk are of no use, one that takes several may be.
+          if (count < workers && !(count == 1 && workers > 1 && point.segments != "step")) continue;
+          point.chunks = {count};
+          points.push_back(point);
+        }
+      }
+    return points;
+  }
+
+  std::vector<Point> gatherings(Point point) const {
+    if (options_.segments) return {};
+    std::vector<Point> points;
+    const std::int64_t operators = std::ssize(graph_.nodes());
+    for (const char* segments : {"block", "2", "4", "8", "op"}) {
+      point.segments = segments;
+      const bool too_many =
+          point.segments == "op" && 2 * operators * chunk_count(point) > most_tasks;
+      if (std::atoi(segments) <= operators && !too_many) points.push_back(point);
+    }
+    return points;
+  }
+
+  std::vector<Point> reductions(const Point& point) const {
+    if (chunk_count(point) == 1) return {};
+    std::vector<Point> points;
+    for (const std::int64_t bytes : {std::int64_t{1} << 20, std::int64_t{1} << 18}) {
+      Point finer = point;
+      finer.bucket_bytes = bytes;
+      points.push_back(finer);
+    }
+    if (point.reduction != Reduction::slots) return points;
+    for (const std::int64_t divisor : {2, 4}) {
+      Point fewer = point;
+      fewer.lanes = std::min<std::int64_t>(chunk_count(point), point.workers) / divisor;
+      if (fewer.lanes >= 1) points.push_back(fewer);
+    }
+    Point turns = point;
+    turns.reduction = Reduction::loop;
+    points.push_back(turns);
+    return points;
+  }
+
+  // Large chunks first, small ones to fill the end.
+  std::vector<Point> uneven(const Point& point) const {
+    if (options_.chunks || point.chunks.size() > 1 || point.workers < 2) return {};
+    const std::int64_t count = chunk_count(point);
+    if (count < 2 * point.workers || pieces() < 2 * count) return {};
+    std::vector<double> sizes(static_cast<std::size_t>(count), 3);
+    std::fill_n(sizes.rbegin(), point.workers, 2);  // the last round has two thirds
+    Point tapered = point;
+    tapered.chunks = shares_by_speed(sizes, samples(), granule_);
+    return {tapered};
+  }
+
+  std::vector<Point> gathered_loads(const Point& point) const {
+    // One chunk in one segment is one task anyway.
+    if (chunk_count(point) == 1 && point.segments == "step") return {};
+    if (loading_share(point) > cheap_loading) return {};
+    Point gathered = point;
+    gathered.gather_loads = true;
+    return {gathered};
+  }
+
+  // Of all that a step's tasks are predicted to take.
+  double loading_share(const Point& point) const {
+    const PricedStep step(graph_, recipe_, plan_of(point), costs_);
+    double loading = 0, all = 0;
+    for (const Task& task : step.list().tasks) {
+      const double seconds = step.costs().of(task, point.workers).seconds;
+      all += seconds;
+      if (task.actions.front().phase == Phase::load) loading += seconds;
+    }
+    return all > 0 ? loading / all : 0;
+  }
+
+  static int threads_of(const Point& point) { return point.workers * point.team; }
+  static std::int64_t chunk_count(const Point& point) {
+    return point.chunks.size() > 1 ? std::ssize(point.chunks) : point.chunks.front();
+  }
+
+  void vary(const std::function<std::vector<Point>(const Point&)>& others) {
+    std::vector<Point> from;
+    std::size_t seats[2] = {kept, kept};  // without teams and with
+    const auto all = by_time();
+    if (all.empty()) return;
+    seats[!all.front().second.in_teams()] = kept_of_others;
+    for (const auto& [seconds, point] : all) {
+      std::size_t& left = seats[point.in_teams()];
+      if (left == 0 || seconds > as_wrong_as * all.front().first) continue;
+      --left;
+      from.push_back(point);
+    }
+    for (const Point& point : from)
+      for (const Point& other : others(point)) consider(other);
+  }
+
+  std::vector<std::pair<double, Point>> by_time() const {
+    std::vector<std::pair<double, Point>> all;
+    for (const auto& [point, candidate] : played_)
+      all.emplace_back(candidate.predicted.count(), point);
+    std::ranges::sort(all);
+    return all;
+  }
+
+  Plan plan_of(const Point& point) const {
+    PlanOptions options = options_;
+    options.workers = point.workers * point.team;
+    options.team = point.team;
+    options.chunks = point.chunks;
+    options.segments = point.segments;
+    options.reduction = point.reduction;
+    Plan plan = make_plan(graph_, recipe_, options);
+    for (DeviceGroup& group : plan.nodes.front().groups)
+      if (group.kind == DeviceKind::cpu && point.lanes > 0)
+        group.lanes = static_cast<int>(std::min<std::int64_t>(point.lanes, group.lanes));
+    if (point.bucket_bytes > 0) plan.bucket_bytes = point.bucket_bytes;
+    plan.gather_loads = point.gather_loads;
+    return plan;
+  }
+
+  Candidate by_rule_of_thumb() const {
+    Plan plan = make_plan(graph_, recipe_, options_);
+    require_valid(plan, graph_, recipe_.batch);
+    return candidate_of(graph_, recipe_, plan, costs_);
+  }
+
+  void consider(const Point& point) {
+    if (!seen_.insert(point).second) return;
+    // Rivals are those with teams, or those without: what a team gains may be guessed, and is left
+    // to trials.
+    double& best_seconds = best_seconds_[point.in_teams()];
+    if (least_work * work_ / threads_of(point) > best_seconds) {
+      ++compared_;
+      return;
+    }
+    Plan plan = plan_of(point);
+    if (!faults(plan, graph_, recipe_.batch).empty()) {
+      // What the user asked for and cannot be had is told by whoever checks the plan that is left.
+      if (played_.empty()) broken_ = std::move(plan);
+      return;
+    }
+    ++compared_;
+    PricedStep step(graph_, recipe_, plan, costs_);
+    const double known = step.measured_share(point.workers);
+    best_known_ = std::max(best_known_, known);
+    if (known < trusted * best_known_) return;
+    const double least = step.least_seconds();
+    if (least > off_by * best_seconds) return;
+    // Set before playing, so that the prediction holds for the plan that will run.
+    step.set_steps_in_flight(steps_in_flight(least));
+    const Played played = step.play();
+    if (threads_of(point) == 1)
+      work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
+    best_seconds = std::min(best_seconds, played.step_seconds);
+    played_.emplace(point, made_of(step, played, point.segments, known));
+  }
+
+  Choice result() {
+    if (played_.empty()) {
+      if (broken_) require_valid(*broken_, graph_, recipe_.batch);
+      throw Error("internal: no plan was found");
+    }
+    Choice choice;
+    choice.compared = compared_;
+    for (auto& [point, candidate] : played_) choice.candidates.push_back(std::move(candidate));
+    std::ranges::sort(choice.candidates, {}, &Candidate::predicted);
+    // Fewer tasks and workers are fewer things that can go otherwise than predicted.
+    const auto end = std::ranges::find_if(choice.candidates, [&](const Candidate& each) {
+      return each.predicted > as_good_as * choice.candidates.front().predicted;
+    });
+    auto best = std::min_element(choice.candidates.begin(), end, [](const auto& a, const auto& b) {
+      return std::pair(a.tasks, a.granularity.workers * a.granularity.team) <
+             std::pair(b.tasks, b.granularity.workers * b.granularity.team);
+    });
+    const auto coarse = std::ranges::find_if(choice.candidates, &Candidate::is_coarse);
+    if (!best->is_coarse() && coarse != choice.candidates.end() &&
+        coarse->predicted <= as_good_if_coarse * choice.candidates.front().predicted)
+      best = coarse;
+    std::rotate(choice.candidates.begin(), best, best + 1);
+    return choice;
+  }
+
+  const Graph& graph_;
+  const Recipe& recipe_;
+  PlanOptions options_;
+  const CostsFor& costs_;
+  std::int64_t granule_;  // samples that a cut leaves together
+  std::set<Point> seen_;
+  std::map<Point, Candidate> played_;
+  std::optional<Plan> broken_;
+  double best_seconds_[2] = {1e30, 1e30};  // without teams and with
+  double best_known_ = 0;
+  double work_ = 0;  // seconds of a step on one thread
+  std::size_t compared_ = 0;
+};
+
+}  // namespace
+
+Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+              const CostsFor& costs) {
+  return Search(graph, recipe, options, costs).run();
+}
+
+Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& plan,
+                       const CostsFor& costs) {
+  const PricedStep step(graph, recipe, plan, costs);
+  return made_of(step, step.play(), std::to_string(plan.segments.size()),
+                 step.measured_share(groups_of(plan).front()->workers));
+}
+
+std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
+                                                       const PlanOptions& options,
+                                                       const CostsFor& costs) {
+  std::vector<double> speeds;
+  for (const DeviceKind device : options.devices) {
+    PlanOptions alone = options;
+    alone.devices = {device};
+    alone.chunks.reset();
+    const Candidate found =
+        device == DeviceKind::cpu
+            ? choose(graph, recipe, alone, costs).best()
+            : candidate_of(graph, recipe, make_plan(graph, recipe, alone), costs);
+    if (found.known < known_both) return std::nullopt;
+    speeds.push_back(1 / found.predicted.count());
+  }
+  return shares_by_speed(speeds, recipe.batch, granule_of(graph));
+}
+
+std::string explain(const Choice& choice, std::size_t rows) {
+  std::string text;
+  char line[200];
+  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %8s %7s %12s %12s %9s %6s %9s\n",
+                "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "loads",
+                "tasks", "predicted", "tried", "busy", "idle", "overhead");
+  text += line;
+  for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
+    const Candidate& each = choice.candidates[i];
+    int lanes = 0;
+    for (const DeviceGroup* group : groups_of(each.plan)) lanes += group->lanes;
+    char tried[24] = "";
+    if (each.was_tried()) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.tried.count());
+    std::snprintf(
+        line, sizeof line,
+        "%-10s %6zu %5d %8d %6d %6.2fM %10s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
+        each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
+        each.granularity.workers, lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
+        std::string(reduction_name(each.plan.reduction)).c_str(),
+        each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
+        1e3 * each.predicted.count(), tried, 100 * each.shares.busy, 100 * each.shares.idle,
+        100 * each.shares.overhead);
+    text += line;
+  }
+  std::snprintf(line, sizeof line, "the first is taken; %zu plans were compared\n",
+                choice.compared);
+  return text + line;
+}
+
+}  // namespace regatta

@@ -1,0 +1,63 @@
+// The choice of granularity: candidate plans are lowered and played with predicted costs; the one
+// that is done first is taken.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/make_plan.h"
+#include "tasks/priced_step.h"
+
+namespace regatta {
+
+// What a plan says of task sizes, for people and for --json.
+struct Granularity {
+  std::string segments;  // as --segments takes it
+  std::size_t chunks = 1;
+  int team = 1;
+  int workers = 1;
+};
+
+struct Candidate {
+  Plan plan;
+  Granularity granularity;
+  Seconds predicted{0};   // of a step
+  PlayedShares shares;    // of the workers' time, as predicted
+  std::size_t tasks = 0;  // of a step
+  double known = 0;       // how much of the prediction rests on measurements, from 0 to 1
+  Seconds tried{0};       // what real steps took; 0: it was not tried out
+
+  bool was_tried() const { return tried > Seconds(0); }
+  Seconds expected() const { return was_tried() ? tried : predicted; }
+  // Its tasks are so large that the runtime's overhead hardly matters.
+  bool is_coarse() const { return shares.overhead <= 0.02; }
+};
+
+struct Choice {
+  std::vector<Candidate> candidates;  // the chosen one first, then by predicted time
+  std::size_t compared = 0;           // plans that were played, or are slower by a bound
+  bool by_costs = true;               // false: too little is measured, a rule of thumb was taken
+
+  const Candidate& best() const { return candidates.front(); }
+};
+
+// Fills in what `options` leaves open of segments, chunks, team, lanes and buckets, and uses
+// options.workers CPUs or fewer. Throws what make_plan throws.
+Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+              const CostsFor& costs);
+
+// Shares of several devices in proportion to their predicted speeds alone; nothing if too little of
+// those is known.
+std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
+                                                       const PlanOptions& options,
+                                                       const CostsFor& costs);
+
+// One plan with its predicted time.
+Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& plan,
+                       const CostsFor& costs);
+
+// The choice, the runners-up and the predicted times, as a table.
+std::string explain(const Choice& choice, std::size_t rows = 8);
+
+}  // namespace regatta

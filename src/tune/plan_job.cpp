@@ -1,0 +1,192 @@
+#include "tune/plan_job.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/error.h"
+#include "graph/op.h"
+#include "train/loop.h"
+#include "train/memory_check.h"
+#include "tune/calibrate.h"
+#include "tune/stored_profile.h"
+#include "tune/trial_budget.h"
+#include "tune/trial_ranking.h"
+#include "tune/trials.h"
+
+namespace regatta {
+namespace {
+
+// A step of a team that takes longer is not measured at every size: calibration has no time for
+// three of them.
+constexpr Seconds soon_measured{0.1};
+// Calibration takes some two seconds: a run that takes little longer is over before it has paid.
+constexpr Seconds worth_measuring{3};
+
+// What the profile knows of a plan's step.
+struct Known {
+  double share = 0;     // of its predicted time: measured at about these sizes
+  double measured = 0;  // of its predicted time: measured at any size
+  Seconds step{0};      // that it takes at least
+};
+
+Known known_of(const TrainJob& job, const PlanOptions& options,
+               const std::shared_ptr<const Profile>& profile) {
+  const PricedStep step(job.graph, job.recipe, make_plan(job.graph, job.recipe, options), profile);
+  return {step.known_share(options.workers), step.measured_share(options.workers),
+          Seconds(step.least_seconds())};
+}
+
+// Where chunks meet or are fewer than workers, as calibrate_quickly() sees it.
+bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
+  const bool open = !options.team && !options.chunks && options.workers > 1;
+  return open &&
+         (granules_of(job.graph, job.recipe.batch) < options.workers ||
+          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
+}
+
+// By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
+// measured alone, and tell enough.
+Known known_at_best(const TrainJob& job, PlanOptions options,
+                    const std::shared_ptr<const Profile>& profile) {
+  options.devices = {DeviceKind::cpu};
+  options.shares.reset();
+  const Known coarse = known_of(job, options, profile);
+  if (teams_may_win(job, options)) {
+    // Whether they do is for measurements to tell.
+    PlanOptions together = options;
+    together.team = options.workers;
+    together.chunks = {1};
+    const Known found = known_of(job, together, profile);
+    // A cost at many samples is not guessed from one at few where measuring it takes little time.
+    const double known = found.step < soon_measured ? found.share : found.measured;
+    if (known < known_enough) return {0, 0, coarse.step};
+  }
+  if (options.chunks) return coarse;
+  options.chunks = {
+      std::min<std::int64_t>(4 * options.workers, granules_of(job.graph, job.recipe.batch))};
+  const Known fine = known_of(job, options, profile);
+  return {std::max(coarse.share, fine.share), std::max(coarse.measured, fine.measured),
+          std::min(coarse.step, fine.step)};
+}
+
+bool has_choice(const PlanOptions& plan) {
+  return std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() &&
+         !plan.deterministic;
+}
+
+bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !plan.shares; }
+
+// Measuring takes about as much memory as the plan that needs least of those to be compared:
+// several chunks for each worker.
+void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
+  if (shares_open(plan)) return;
+  if (!plan.chunks && plan.devices.size() == 1)
+    plan.chunks = {
+        {std::min(granules_of(job.graph, job.recipe.batch), std::int64_t{4} * plan.workers)}};
+  const Plan least = make_plan(job.graph, job.recipe, plan);
+  require_valid(least, job.graph, job.recipe.batch);
+  require_memory(job, least);
+}
+
+// The profile of this machine. If it knows too little it is measured first, with one line said of
+// it, and kept; unless the run would be over sooner.
+void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_t> steps) {
+  std::string remark;
+  const auto profile = std::make_shared<Profile>(profile_store().load(&remark));
+  if (!remark.empty()) std::cerr << remark << "\n";
+  job.profile = profile;
+  const Known known = known_at_best(job, plan, profile);
+  const bool worth = !steps || static_cast<double>(*steps) * known.step > worth_measuring;
+  if (known.share >= known_enough || !worth) return;
+  std::cerr << "measuring what the work of " << job.recipe.model
+            << " costs here, once: a few seconds\n";
+  learn(job, calibrate_quickly(job.graph, job.recipe, job.data, plan.workers));
+}
+
+// Leaves out candidates that do not fit into memory, unless none does.
+void leave_out_too_large(const TrainJob& job, std::vector<Candidate>& candidates) {
+  const std::vector<MemoryLimit> limits = memory_limits();
+  const auto rest = std::ranges::stable_partition(
+      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
+  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
+}
+
+Choice choose_by_costs(const TrainJob& job, PlanOptions plan) {
+  const CostsFor costs = costs_by(job.profile, job.recipe.data);
+  if (shares_open(plan)) plan.shares = choose_shares(job.graph, job.recipe, plan, costs);
+  Choice choice = choose(job.graph, job.recipe, plan, costs);
+  leave_out_too_large(job, choice.candidates);
+  require_memory(job, choice.best().plan);
+  return choice;
+}
+
+// The best candidates are tried out and the fastest is put first, unless the profile knows how they
+// did the last time, or the run is so short that it would not pay.
+void try_out_best(TrainJob& job, Choice& choice, std::optional<std::int64_t> steps) {
+  if (!choice.by_costs) return;
+  apply_stored_trials(choice, job.graph, job.recipe, *job.profile);
+  const Seconds longest = longest_trials(steps, choice.best().predicted);
+  TrialNote note(longest);
+  const std::vector<Observation> seen =
+      try_candidates(job, choice, longest, [&] { note.on_turn(); });
+  if (!seen.empty()) {
+    learn(job, seen);
+    apply_stored_trials(choice, job.graph, job.recipe, *job.profile);
+  }
+  rank_by_trials(choice);
+}
+
+void apply_fixed(TrainJob& job, const TuneOptions& tuning, int workers,
+                 std::optional<std::int64_t> steps) {
+  if (tuning.shares) {
+    ShareTrials trials;
+    if (tuning.by_costs && !job.plan.deterministic)
+      trials.longest = [steps](Seconds step) { return longest_trials(steps, step); };
+    share_among_workers(job, *tuning.shares, workers, tuning.slow, trials);
+  } else {
+    slow_down(job.plan, tuning.slow);
+  }
+  if (tuning.placement) place_tasks(job, *tuning.placement);
+}
+
+}  // namespace
+
+PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
+  PlannedJob planned{open_job(options), {}};
+  TrainJob& job = planned.job;
+  PlanOptions plan = plan_options(options);
+  if (tuning.shares)
+    plan.chunks = {std::min<std::int64_t>(plan.workers, granules_of(job.graph, job.recipe.batch))};
+  std::optional<std::int64_t> steps;  // that measuring and trials must pay for; none: any
+  if (tuning.for_this_run)
+    steps = last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
+
+  if (tuning.by_costs && has_choice(plan)) {
+    require_memory_to_measure(job, plan);
+    get_costs(job, plan, steps);
+    planned.choice = choose_by_costs(job, plan);
+    job.plan = planned.choice->best().plan;
+    try_out_best(job, *planned.choice, steps);
+    job.plan = planned.choice->best().plan;
+    job.predicted_step = planned.choice->best().expected();
+  } else {
+    job.plan = make_plan(job.graph, job.recipe, plan);
+  }
+  require_runnable(job);
+  apply_fixed(job, tuning, plan.workers, steps);
+  require_runnable(job);
+  return planned;
+}
+
+void place_tasks(TrainJob& job, Placement placement) {
+  job.plan.placement = placement;
+  job.plan.order.clear();
+  if (placement != Placement::fixed) return;
+  // Played as if nothing were fixed.
+  job.plan.placement = Placement::dynamic;
+  std::vector<std::vector<std::uint32_t>> order = priced_step(job).order();
+  job.plan.placement = placement;
+  job.plan.order = std::move(order);
+}
+
+}  // namespace regatta

@@ -1,0 +1,31 @@
+// Plans that were tried out: what a few real steps of a candidate took counts for more than any
+// prediction. The profile keeps it under a signature of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+#include "tune/choose.h"
+
+namespace regatta {
+
+// Of a whole step: of what it computes and of how the plan cuts it. Rates, seeds and schedules do
+// not matter.
+std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan);
+
+// Fills in what earlier trials of the candidates took, as far as the profile knows it.
+void apply_stored_trials(Choice& choice, const Graph& graph, const Recipe& recipe,
+                         const Profile& profile);
+
+// The candidates worth trying, by predicted time: of those that differ in lanes, buckets or sizes
+// alone the best only; the other way of loading beside the best; of those that differ in segments
+// alone three, and more if seats are left; the best with teams and without; and one worker if
+// predictions could be wrong by that much.
+std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
+
+// If at least two were tried, the fastest of them is put first; of those within two percent the one
+// with the fewest tasks, of those within three one whose tasks are coarse.
+void rank_by_trials(Choice& choice);
+
+}  // namespace regatta

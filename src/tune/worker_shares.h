@@ -1,0 +1,36 @@
+// Workers made unequal, for experiments on a machine whose cores are alike, and shares of the batch
+// that make up for it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "train/job.h"
+
+namespace regatta {
+
+// From "1=2" and such, by CPU worker, how many times as long its tasks take; empty if none is
+// given. Throws InputError.
+std::vector<double> slow_workers(const std::vector<std::string>& slow, int workers);
+
+// Writes it into the plan. Throws InputError if there are no such workers.
+void slow_down(Plan& plan, const std::vector<std::string>& slow);
+
+enum class WorkerShares {
+  equal,  // chunks as equal as whole samples allow
+  speed,  // however slow each worker is, all arrive together where they meet
+};
+
+// Whether shares by speed are tried out, and for how long.
+struct ShareTrials {
+  // The longest time for trials, given what a step is predicted to take; none: predictions decide.
+  std::function<Seconds(Seconds step)> longest = {};
+  bool keep = true;  // what was seen goes to this machine's profile
+};
+
+// A chunk for each CPU worker: equal, or by the job's costs and then by trials. Throws InputError.
+void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
+                         const std::vector<std::string>& slow, const ShareTrials& trials = {});
+
+}  // namespace regatta

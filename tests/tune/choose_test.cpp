@@ -1,0 +1,359 @@
+#include "tune/choose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "support/error_text.h"
+#include "support/grouped.h"
+
+namespace regatta {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A machine: so many FLOP/s a core, so much for each task, and threads of a team that help each
+// other by `team_gain` of a core each.
+struct Machine {
+  double flops_per_second = 20e9;
+  double task_seconds = 5e-6;
+  double team_gain = 0.8;
+  double crowding = 0;
+};
+
+class MachineCosts final : public TaskCosts {
+ public:
+  MachineCosts(const Blueprint& blueprint, const Machine& machine)
+      : blueprint_(blueprint), machine_(machine) {}
+  Estimate of(const Task& task, int busy) const override {
+    const DeviceGroup& group = blueprint_.group(task.group);
+    double bytes = 0;
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::reduce || action.phase == Phase::update)
+        bytes += static_cast<double>(blueprint_.buckets[action.bucket.value].bytes) *
+                 gradient_slots(blueprint_.plan);
+    const double cores = 1 + machine_.team_gain * (group.team - 1);
+    const double seconds = (task.flops / machine_.flops_per_second / cores + bytes / 10e9) *
+                               (1 + machine_.crowding * (busy * group.team - 1)) +
+                           1e-6;
+    return {seconds, seconds, seconds};
+  }
+  RuntimeCosts runtime() const override {
+    RuntimeCosts costs;
+    costs.task = machine_.task_seconds;
+    return costs;
+  }
+
+ private:
+  const Blueprint& blueprint_;
+  Machine machine_;
+};
+
+CostsFor on(const Machine& machine) {
+  return [machine](const Blueprint& blueprint) {
+    return std::make_unique<MachineCosts>(blueprint, machine);
+  };
+}
+
+Recipe recipe_of(const Graph& graph, std::int64_t batch) {
+  Recipe recipe;
+  recipe.model = graph.name();
+  recipe.batch = batch;
+  return recipe;
+}
+
+Choice chosen(const Graph& graph, std::int64_t batch, const PlanOptions& options,
+              const Machine& machine = {}) {
+  return choose(graph, recipe_of(graph, batch), options, on(machine));
+}
+
+TEST(Choose, TasksThatCostMoreThanTheyBringAreGatheredIntoOneOnOneWorker) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Candidate best = chosen(graph, 4, {.workers = 8}, {.task_seconds = 1e-3}).best();
+  EXPECT_EQ(best.tasks, 1u);
+  EXPECT_EQ(best.granularity.workers, 1);
+}
+
+TEST(Choose, LargeWorkIsCutForAllWorkers) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Candidate best = chosen(graph, 512, {.workers = 4}).best();
+  EXPECT_EQ(best.granularity.workers * best.granularity.team, 4);
+  EXPECT_GE(best.granularity.chunks, 4u);
+  EXPECT_LT(best.shares.overhead, 0.02);
+}
+
+TEST(Choose, TasksAreSoLargeThatTheRuntimeHardlyMattersUnlessThatCostsTime) {
+  const Graph graph = fuse(build_model("tiny"));
+  int mattered = 0;
+  for (const double task_seconds : {1e-6, 2e-6, 4e-6, 8e-6, 16e-6})
+    for (const std::int64_t batch : {32, 128, 512}) {
+      const Choice choice = chosen(graph, batch, {.workers = 2}, {.task_seconds = task_seconds});
+      const double least =
+          std::ranges::min(choice.candidates, {}, &Candidate::predicted).predicted.count();
+      double coarse = 1e30;
+      for (const Candidate& each : choice.candidates)
+        if (each.is_coarse()) coarse = std::min(coarse, each.predicted.count());
+      if (coarse <= 1.03 * least) {
+        EXPECT_TRUE(choice.best().is_coarse()) << task_seconds << " " << batch;
+        mattered += coarse > 1.01 * least;
+      } else {
+        EXPECT_LE(choice.best().predicted.count(), 1.01 * least) << task_seconds << " " << batch;
+      }
+    }
+  EXPECT_GT(mattered, 0) << "nothing was tested";
+}
+
+TEST(Choose, FewSamplesGetTeamsOfCores) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10}));
+  const Candidate best = chosen(graph, 2, {.workers = 8}, {.team_gain = 0.95}).best();
+  EXPECT_GT(best.granularity.team, 1);
+  EXPECT_LE(best.granularity.chunks, 2u);
+}
+
+TEST(Choose, TeamsThatDoNotHelpAreNotFormed) {
+  const Graph graph = fuse(build_model("lenet5"));
+  EXPECT_EQ(chosen(graph, 256, {.workers = 4}, {.team_gain = 0}).best().granularity.team, 1);
+}
+
+// What a team gains is predicted worst: trials decide, so there must be something to try.
+TEST(Choose, BesideTeamsThatGainALotOthersAreGatheredToo) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10}));
+  const Choice choice = chosen(graph, 64, {.workers = 8}, {.team_gain = 1.6});
+  EXPECT_GT(choice.best().granularity.team, 1);
+  const auto gathered_alone = [](const Candidate& each) {
+    return each.granularity.team == 1 && each.granularity.workers == 8 &&
+           each.granularity.segments != "step";
+  };
+  EXPECT_TRUE(std::ranges::any_of(choice.candidates, gathered_alone));
+}
+
+TEST(Choose, MoreWorkersAreNeverPredictedToBeSlower) {
+  const Graph graph = fuse(build_model("tiny"));
+  double before = 1e9;
+  for (const int workers : {1, 2, 4, 8, 16}) {
+    const double now =
+        chosen(graph, 32, {.workers = workers}, {.crowding = 0.05}).best().predicted.count();
+    EXPECT_LE(now, before * 1.01) << workers;
+    before = now;
+  }
+}
+
+TEST(Choose, WhatTheUserFixedStays) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const auto chunks = std::vector<std::int64_t>{3, 5};
+  const Choice choice =
+      chosen(graph, 8, {.workers = 4, .team = 1, .chunks = chunks, .segments = "block"});
+  for (const Candidate& each : choice.candidates) {
+    EXPECT_EQ(groups_of(each.plan).front()->chunks, chunks);
+    EXPECT_EQ(groups_of(each.plan).front()->team, 1);
+    EXPECT_EQ(each.granularity.segments, "block");
+  }
+}
+
+TEST(Choose, EveryCandidateIsAPlanThatHolds) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  const Choice choice = chosen(graph, 13, {.workers = 6});
+  EXPECT_GT(choice.candidates.size(), 10u);
+  for (const Candidate& each : choice.candidates)
+    EXPECT_EQ(faults(each.plan, graph, 13), std::vector<std::string>{});
+}
+
+TEST(Choose, EveryCandidateCutsBetweenGroups) {
+  const Graph graph =
+      grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 4);
+  const Choice choice = chosen(graph, 30, {.workers = 3});
+  EXPECT_GT(choice.candidates.size(), 10u);
+  for (const Candidate& each : choice.candidates)
+    EXPECT_EQ(faults(each.plan, graph, 30), std::vector<std::string>{});
+  PlanOptions both{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
+  const auto shares = choose_shares(graph, recipe_of(graph, 30), both, on({}));
+  ASSERT_TRUE(shares);
+  EXPECT_EQ(shares->front() % 4, 0);
+  EXPECT_EQ(shares->front() + shares->back(), 30);
+}
+
+TEST(Choose, AWishThatCannotBeMetIsToldAsWithoutAChoice) {
+  const Graph graph = fuse(build_model("tiny"));
+  EXPECT_THAT(error_text([&] {
+                chosen(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{3, 3}});
+              }),
+              HasSubstr("6 samples, the batch 8"));
+}
+
+// What a choice costs is the plans that are lowered and the tasks that are played: both are
+// counted, so that a choice that takes much longer is noticed on any machine.
+TEST(Choose, ADeepNetworkIsChosenForByPlayingFewTasks) {
+  struct Counted final : TaskCosts {
+    Counted(const Blueprint& blueprint, std::size_t& counter)
+        : costs(blueprint, {}), asked(counter) {}
+    Estimate of(const Task& task, int busy) const override {
+      ++asked;
+      return costs.of(task, busy);
+    }
+    RuntimeCosts runtime() const override { return costs.runtime(); }
+    MachineCosts costs;
+    std::size_t& asked;
+  };
+  std::size_t plans = 0, asked = 0;
+  const CostsFor costs = [&](const Blueprint& blueprint) {
+    ++plans;
+    return std::make_unique<Counted>(blueprint, asked);
+  };
+  const Graph graph = fuse(build_model("resnet50"));
+  const Choice choice = choose(graph, recipe_of(graph, 64), {.workers = 16, .cpus = 64}, costs);
+  EXPECT_GT(choice.compared, 30u);
+  // About one and a half times as many as it takes: 130 plans, 212,000 questions.
+  EXPECT_LE(plans, 200u);
+  EXPECT_LE(asked, 320'000u);
+}
+
+TEST(Choose, AGuessDoesNotBeatAMeasurement) {
+  // Teams look good here, but nobody has measured them.
+  class TeamsUnknown final : public TaskCosts {
+   public:
+    explicit TeamsUnknown(const Blueprint& blueprint)
+        : costs_(blueprint, {.team_gain = 1}), team_(groups_of(blueprint.plan).front()->team) {}
+    Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
+    RuntimeCosts runtime() const override { return costs_.runtime(); }
+    double measured_share(const TaskList&, int) const override { return team_ > 1 ? 0.1 : 0.9; }
+
+   private:
+    MachineCosts costs_;
+    int team_;
+  };
+  const Graph graph = fuse(build_model("lenet5"));
+  const CostsFor costs = [](const Blueprint& blueprint) {
+    return std::make_unique<TeamsUnknown>(blueprint);
+  };
+  const Choice choice = choose(graph, recipe_of(graph, 2), {.workers = 4}, costs);
+  EXPECT_EQ(choice.best().granularity.team, 1);
+}
+
+TEST(Choose, GuessesAloneChooseNothing) {
+  // Sixteen workers would be fastest if the guess were right.
+  class Unknown final : public TaskCosts {
+   public:
+    explicit Unknown(const Blueprint& blueprint)
+        : costs_(blueprint, {.flops_per_second = 1e9, .task_seconds = 0}) {}
+    Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
+    RuntimeCosts runtime() const override { return costs_.runtime(); }
+    double measured_share(const TaskList&, int) const override { return 0; }
+
+   private:
+    MachineCosts costs_;
+  };
+  const Graph graph = fuse(build_model("tiny"));
+  const CostsFor costs = [](const Blueprint& blueprint) {
+    return std::make_unique<Unknown>(blueprint);
+  };
+  const PlanOptions options{.workers = 16};
+  const Recipe recipe = recipe_of(graph, 10);
+  const Choice choice = choose(graph, recipe, options, costs);
+  EXPECT_EQ(to_json(choice.best().plan, graph), to_json(make_plan(graph, recipe, options), graph));
+  EXPECT_EQ(choice.best().granularity.workers, 1);
+  EXPECT_GT(choice.best().predicted.count(), 0);
+}
+
+TEST(Choose, DevicesShareTheBatchByTheirSpeeds) {
+  const Graph graph = fuse(build_model("lenet5"));
+  PlanOptions options{.workers = 2};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  // A GPU that is as fast as one of the two cores.
+  const auto shares = choose_shares(graph, recipe_of(graph, 96), options, on({}));
+  ASSERT_TRUE(shares);
+  EXPECT_EQ((*shares)[0] + (*shares)[1], 96);
+  EXPECT_NEAR(static_cast<double>((*shares)[0]), 64, 3);
+}
+
+// As a machine, but a sample takes so long to load.
+class LoadingCosts final : public TaskCosts {
+ public:
+  LoadingCosts(const Blueprint& blueprint, double sample_seconds)
+      : blueprint_(blueprint), costs_(blueprint, {}), sample_seconds_(sample_seconds) {}
+  Estimate of(const Task& task, int busy) const override {
+    Estimate cost = costs_.of(task, busy);
+    for (const Action& action : task.actions)
+      if (action.phase == Phase::load)
+        cost.seconds +=
+            sample_seconds_ * static_cast<double>(blueprint_.chunks[action.chunk.value].capacity);
+    return cost;
+  }
+  RuntimeCosts runtime() const override { return costs_.runtime(); }
+
+ private:
+  const Blueprint& blueprint_;
+  MachineCosts costs_;
+  double sample_seconds_;
+};
+
+Choice chosen_with_loading(double sample_seconds) {
+  const Graph graph = fuse(build_model("tiny"));
+  const CostsFor costs = [=](const Blueprint& blueprint) {
+    return std::make_unique<LoadingCosts>(blueprint, sample_seconds);
+  };
+  PlanOptions options{.workers = 2};
+  options.chunks = {2};
+  options.segments = "step";
+  return choose(graph, recipe_of(graph, 128), options, costs);
+}
+
+TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
+  const Choice choice = chosen_with_loading(1e-8);
+  EXPECT_TRUE(choice.best().plan.gather_loads);
+  EXPECT_EQ(choice.best().tasks, 3u);
+  EXPECT_THAT(explain(choice), HasSubstr("gathered"));
+  // The other way stays among the candidates, to be tried out.
+  EXPECT_TRUE(std::ranges::any_of(choice.candidates,
+                                  [](const Candidate& each) { return !each.plan.gather_loads; }));
+}
+
+TEST(Choose, LongLoadsAreDoneAhead) {
+  for (const Candidate& each : chosen_with_loading(1e-4).candidates)
+    EXPECT_FALSE(each.plan.gather_loads);
+}
+
+// As many steps are played ahead as will be run ahead, or a late submitter would hold up the one
+// and not the other.
+TEST(Choose, WhatIsPlayedIsWhatIsRun) {
+  const Graph graph = fuse(build_model("tiny"));
+  const Recipe recipe = recipe_of(graph, 8);
+  for (const double scale : {1.0, 1e3}) {
+    const CostsFor costs = on({.task_seconds = 20e-6 * scale});
+    const Choice choice = choose(graph, recipe, {.workers = 2}, costs);
+    for (const Candidate& each : choice.candidates) {
+      const Candidate again = candidate_of(graph, recipe, each.plan, costs);
+      EXPECT_DOUBLE_EQ(again.predicted.count(), each.predicted.count())
+          << each.plan.steps_in_flight;
+    }
+    EXPECT_EQ(choice.best().plan.steps_in_flight > 2, scale == 1.0);
+  }
+}
+
+TEST(Choose, TheExplanationHasTheChoiceFirst) {
+  const Graph graph = fuse(build_model("tiny"));
+  // Fewer tasks are worth a little time: the choice is not the fastest by prediction.
+  const Choice choice = chosen(graph, 64, {.workers = 2}, {.task_seconds = 5e-6});
+  ASSERT_GT(choice.best().predicted.count(), choice.candidates[1].predicted.count());
+  const std::string text = explain(choice, 4);
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_THAT(line, HasSubstr("predicted"));
+  for (std::size_t row = 0; row < 4; ++row) {
+    std::getline(lines, line);
+    const Candidate& each = choice.candidates[row];
+    char predicted[32];
+    std::snprintf(predicted, sizeof predicted, "%zu %9.3f ms", each.tasks,
+                  1e3 * each.predicted.count());
+    EXPECT_THAT(line, StartsWith(each.granularity.segments + " ")) << row;
+    EXPECT_THAT(line, HasSubstr(predicted)) << row;
+  }
+  EXPECT_THAT(text, HasSubstr("the first is taken"));
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,148 @@
+#include "tune/trial_ranking.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/models.h"
+
+namespace regatta {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Candidate candidate(std::string segments, std::size_t chunks, int workers, double predicted,
+                    double tried = 0) {
+  Candidate made;
+  made.granularity = {std::move(segments), chunks, 1, workers};
+  made.predicted = Seconds(predicted);
+  made.tried = Seconds(tried);
+  made.tasks = 2 * chunks;
+  return made;
+}
+
+Choice choice_of(std::vector<Candidate> candidates) { return {std::move(candidates), 10}; }
+
+TEST(TrialRanking, OfPlansThatDifferInDetailsAloneOneIsTried) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("step", 2, 2, 1.01),
+                                   candidate("block", 2, 2, 1.1), candidate("step", 4, 2, 1.2)});
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 2, 3));
+}
+
+TEST(TrialRanking, GatheredLoadsAreTriedBesideLoadsOfTheirOwn) {
+  const Graph graph = fuse(build_model("tiny"));
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("step", 2, 2, 1.01)});
+  Recipe recipe;
+  recipe.batch = 8;
+  for (Candidate& each : choice.candidates) each.plan = make_plan(graph, recipe, {.workers = 2});
+  choice.candidates[1].plan.gather_loads = true;
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1));
+  // Beside the best, though others are predicted between them.
+  choice.candidates[1].predicted = Seconds(1.3);
+  for (const char* segments : {"block", "2", "4", "8", "op"})
+    choice.candidates.push_back(candidate(segments, 2, 2, 1.1));
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_NE(step_signature(graph, recipe, choice.candidates[0].plan),
+            step_signature(graph, recipe, choice.candidates[1].plan));
+}
+
+// Segments differ by less than turns do; teams may be a surprise.
+TEST(TrialRanking, PlansOfOtherKindsGoBeforeMoreOfAKind) {
+  Choice choice = choice_of({});
+  for (const char* segments : {"step", "block", "2", "4", "8"})
+    choice.candidates.push_back(candidate(segments, 2, 2, 1.0));
+  choice.candidates.push_back(candidate("step", 4, 2, 1.4));
+  EXPECT_THAT(finalists(choice, 4), ElementsAre(0, 1, 2, 5));
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 5, 3, 4));
+}
+
+TEST(TrialRanking, TheBestWithoutATeamIsTriedBesideTeams) {
+  Choice choice = choice_of({});
+  for (const std::size_t chunks : {4, 8, 16, 32}) {
+    choice.candidates.push_back(candidate("step", chunks, 8, 1.0));
+    choice.candidates.back().granularity.team = 2;
+  }
+  choice.candidates.push_back(candidate("block", 16, 16, 1.8));
+  choice.candidates.push_back(candidate("step", 16, 16, 1.9));
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 4, 1));
+  choice.candidates[4].predicted = choice.candidates[5].predicted = Seconds(2.1);
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 2)) << "it is predicted too far behind";
+}
+
+TEST(TrialRanking, WhatIsPredictedFarBehindIsNotTried) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.6)});
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0));
+}
+
+TEST(TrialRanking, OneWorkerHasASeatAmongThem) {
+  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1),
+                                   candidate("4", 2, 2, 1.2), candidate("step", 1, 1, 1.8)});
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 3));
+  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(finalists(choice, 0), IsEmpty());
+}
+
+TEST(TrialRanking, TheFastestOfThoseTriedIsTaken) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.5), candidate("block", 2, 2, 1.1, 1.2),
+                             candidate("4", 2, 2, 1.15)});
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "block");
+  EXPECT_EQ(choice.best().expected(), Seconds(1.2));
+  EXPECT_EQ(choice.candidates.back().granularity.segments, "4");
+}
+
+TEST(TrialRanking, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
+  Choice choice =
+      choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.015),
+                 candidate("step", 1, 1, 1.2, 1.2)});
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 2u);
+}
+
+TEST(TrialRanking, TasksSoSmallThatTheRuntimeTellsMustBringMore) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.028), candidate("step", 8, 2, 1.0, 1)});
+  choice.candidates[1].shares.overhead = 0.05;
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 2u);
+  choice.candidates[0].tried = Seconds(1.035);
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.chunks, 8u);
+}
+
+TEST(TrialRanking, OneTrialAloneDecidesNothing) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1, 0.5)});
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "step");
+}
+
+TEST(TrialRanking, WhatWasTriedIsRecalledForTheSameWorkAndCutOnly) {
+  const Graph graph = fuse(build_model("tiny"));
+  Recipe recipe;
+  recipe.model = "tiny";
+  recipe.batch = 8;
+  PlanOptions options{.workers = 2};
+  options.chunks = {2};
+  Choice choice = choice_of({{}, {}});
+  choice.candidates[0].plan = make_plan(graph, recipe, options);
+  options.chunks = {4};
+  choice.candidates[1].plan = make_plan(graph, recipe, options);
+  const std::vector<Observation> seen{
+      {step_signature(graph, recipe, choice.candidates[1].plan), 1, 1, 0.25}};
+  Profile profile;
+  profile.learn(seen);
+
+  recipe.seed = 99;  // matters to nobody
+  recipe.optimizer.learning_rate = 0.5;
+  choice.candidates[1].plan = make_plan(graph, recipe, options);
+  apply_stored_trials(choice, graph, recipe, profile);
+  EXPECT_FALSE(choice.candidates[0].was_tried());
+  EXPECT_DOUBLE_EQ(choice.candidates[1].tried.count(), 0.25);
+
+  choice.candidates[1].tried = Seconds(0);
+  recipe.batch = 16;
+  apply_stored_trials(choice, graph, recipe, profile);
+  EXPECT_FALSE(choice.candidates[1].was_tried());
+}
+
+}  // namespace
+}  // namespace regatta
