@@ -22,6 +22,9 @@ install(TARGETS regatta RUNTIME_DEPENDENCY_SET program_needs
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(RUNTIME_DEPENDENCY_SET program_needs POST_EXCLUDE_REGEXES ${system_libraries}
   LIBRARY DESTINATION ${private_dir} COMPONENT libraries)
+if(TARGET regatta_mpi)
+  install(TARGETS regatta_mpi LIBRARY DESTINATION ${private_dir} COMPONENT program)
+endif()
 install(CODE "set(pages_program \"$<TARGET_FILE:regatta>\")
 set(pages_data \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
 set(pages_manual \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\")"

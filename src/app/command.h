@@ -34,6 +34,7 @@ int run_calibrate(std::span<const char* const> arguments);
 int run_compare(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
 int run_doctor(std::span<const char* const> arguments);
+int run_launch(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
 int run_plan(std::span<const char* const> arguments);

@@ -30,11 +30,12 @@ const std::map<std::string, Names> direct_permissions = {
     {"profile", {"graph", "platform"}},
     {"plan", {"profile", "ops"}},
     {"tasks", {"plan"}},
+    {"transport", {"base"}},
     {"trace", {"base"}},
     {"sim", {"tasks", "trace"}},
     {"optimize", {"plan"}},
     {"backends", {"ops"}},
-    {"exec", {"tasks", "trace", "backends"}},
+    {"exec", {"tasks", "trace", "backends", "transport"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
     {"tune", {"train"}},
@@ -51,6 +52,7 @@ struct Reserved {
 const std::vector<Reserved> reserved_libraries = {
     {"starpu", {"src/exec/", "src/backends/cpu/", "src/backends/cuda/"}},
     {"simgrid", {"src/sim/"}},
+    {"mpi.h", {"src/transport/mpi/"}},
     {"onnx/", {"src/models/"}},
     {"coin/", {"src/optimize/"}},
 };
