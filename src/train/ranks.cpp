@@ -226,7 +226,7 @@ void Ranks::require_same(const std::string& what, const std::string& text) {
 }
 
 std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
-  ranks.require_same("version", version);
+  ranks.require_same("version", std::string(version));
   ranks.require_same("the recipe", job.recipe.fingerprint());
   std::vector<std::int64_t> shares;
   std::string failure;
