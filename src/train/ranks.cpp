@@ -295,7 +295,9 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
 }
 
 void gather_on_one(TrainJob& job, int workers) {
-  const PlanOptions options = options_of(job.plan, {.workers = workers});
+  RankRequest request;
+  request.workers = workers;
+  const PlanOptions options = options_of(job.plan, request);
   Plan plan = make_plan(job.graph, job.recipe, options);
   keep_the_rest(plan, job.plan);
   plan.cpus = available_cpus();
