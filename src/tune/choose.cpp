@@ -20,8 +20,8 @@ constexpr double least_work = 0.5;
 // With less than this share measured, playing would compare guesses; and a plan whose prediction is
 // guessed to a larger part than the best known one's does not compete with it.
 constexpr double mostly_measured = 0.5;
-// Of a step's work: loading that takes more is done ahead, where it fills gaps, and where a slow
-// file holds nobody up.
+// The share of loading in a step's work above which it is done ahead, where it fills gaps and a
+// slow file delays no other chunk.
 constexpr double cheap_loading = 0.1;
 // A step of more tasks spends more than 10 ms on the runtime alone.
 constexpr std::int64_t most_tasks = 6000;
@@ -213,7 +213,7 @@ class Search {
     return {gathered};
   }
 
-  // Of all that a step's tasks are predicted to take.
+  // The share of loading in all that a step's tasks are predicted to take.
   double loading_share(const Point& point) const {
     const PricedStep step(graph_, recipe_, plan_of(point), costs_);
     double loading = 0, all = 0;
