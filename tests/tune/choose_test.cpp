@@ -132,7 +132,7 @@ TEST(Choose, MoreWorkersAreNeverPredictedToBeSlower) {
   for (const int workers : {1, 2, 4, 8, 16}) {
     const double now =
         chosen(graph, 32, {.workers = workers}, {.crowding = 0.05}).best().predicted.count();
-    EXPECT_LE(now, before * 1.01) << workers;
+    EXPECT_LE(now, before * 1.02) << workers;  // a simpler plan may take 2% longer
     before = now;
   }
 }
