@@ -195,7 +195,7 @@ class FinishedJob : public RunningJob {
 ProgramTrainer::ProgramTrainer(TrainerOptions options) : options_(std::move(options)) {}
 
 std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, std::size_t number,
-                                                  int claim) {
+                                                  int claim, int slots) {
   const Job& job = folder.jobs()[number];
   const Search& search = folder.search();
   const fs::path place = claim_folder(folder.path(), job.id, claim), run = place / run_name;
@@ -247,10 +247,12 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
       arguments.emplace_back("--new-classes");  // other data has classes of other names
     }
   }
+  const int cpus = std::max(1, options_.cpus / slots);
+  add("--workers", std::to_string(cpus));
   arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
   arguments.insert(arguments.end(), {"--no-refine", "--quiet"});
   return std::make_unique<ProgramJob>(arguments, place, search.last_step, std::move(about),
-                                      EnergyOptions{.cpus = options_.cpus, .gpus = options_.gpus});
+                                      EnergyOptions{.cpus = cpus, .gpus = options_.gpus});
 }
 
 void ProgramTrainer::tidy(const SearchFolder& folder, std::size_t job, int claim) {

@@ -15,7 +15,7 @@ struct TrainerOptions {
   std::filesystem::path program;    // regatta
   std::vector<std::string> flags;   // of where and how, for every run here: --workers, --scheduler
   std::optional<std::string> data;  // where the data lies on this machine, if elsewhere
-  int cpus = 1;                     // of one job, for an estimate of joules
+  int cpus = 1;                     // that jobs side by side share
   int gpus = 0;
 };
 
@@ -23,8 +23,8 @@ class ProgramTrainer : public Trainer {
  public:
   explicit ProgramTrainer(TrainerOptions options);
 
-  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job,
-                                    int claim) override;
+  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
+                                    int slots) override;
   void tidy(const SearchFolder& folder, std::size_t job, int claim) override;
 
  private:

@@ -74,8 +74,8 @@ class FakeTrainer : public Trainer {
  public:
   FakeTrainer(Store& store, Trained& trained, double speed)
       : store_(store), trained_(trained), speed_(speed) {}
-  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job,
-                                    int claim) override {
+  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
+                                    int) override {
     // Nobody begins a job that has a result, whatever it believes to see.
     for (int number = claim + 1; number < claim + 3; ++number) {
       char name[32];
