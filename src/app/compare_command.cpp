@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/fleet_request.h"
 #include "app/placement.h"
 #include "app/simulate_here.h"
 #include "base/files.h"
@@ -36,6 +37,19 @@ Planned planned_of(const TrainJob& job, const Json& run) {
   planned.peak_bytes = bytes;
   for (const PlayedShares& worker : played.workers) planned.busy.push_back(worker.busy);
   return planned;
+}
+
+// A simulated run has a platform instead of this machine: what it left is laid beside the same plan
+// simulated anew, with another seed if one is given.
+sim::Simulated simulate_there(const TrainJob& job, const Json& run, std::int64_t steps,
+                              std::uint64_t seed) {
+  const Platform platform = platform_from_json(run.at("platform"), "run.json");
+  Subject subject{job.graph, job.recipe, job.plan, job.network};
+  FleetRequest request;
+  if (run.contains("request")) request = request_from_json(run["request"]);
+  const sim::PreparedFleet fleet =
+      fleet_for(subject, platform, run.value("platform_folder", ""), request);
+  return sim::simulate(fleet.fleet(), {.steps = steps, .seed = seed});
 }
 
 // A third of the simulated ones fill the pipeline and are not shown.
@@ -81,13 +95,18 @@ int run_compare(std::span<const char* const> arguments) {
   if (json_file) require_writable(*json_file);
 
   const fs::path folder = run;
-  TrainJob job = read_run_json(folder).job;
+  const Json run_json = fs::exists(folder / "run.json") ? read_json(folder / "run.json") : Json();
+  const bool on_platform = run_json.contains("platform");
+  TrainJob job = on_platform ? job_of_run(run_json) : read_run_json(folder).job;
   const trace::Record measured = trace::read_store(trace::store_of(folder));
   job.profile = stored_profile();
-  const std::string remark = replay_strangers(job, measured);
-  const sim::Simulated simulated = simulate_here(job, steps.value_or(steps_beside(measured)), seed);
+  const std::int64_t count = steps.value_or(steps_beside(measured));
+  std::string remark = "the run was simulated, and is laid beside the same plan simulated again";
+  if (!on_platform) remark = replay_strangers(job, measured);
+  const sim::Simulated simulated =
+      on_platform ? simulate_there(job, run_json, count, seed) : simulate_here(job, count, seed);
   Comparison comparison =
-      compare(measured, simulated.record, planned_of(job, read_json(folder / "run.json")));
+      compare(measured, simulated.record, on_platform ? Planned{} : planned_of(job, run_json));
   comparison.remark = remark;
 
   std::cout << table_of(comparison);

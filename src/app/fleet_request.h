@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/node_places.h"
 #include "base/json.h"
 #include "sim/fleet_plan.h"
 
@@ -13,8 +14,8 @@ namespace regatta::app {
 
 struct FleetRequest {
   std::string update = "ring", shares = "equal", reduction = "slots", server_sends = "bucket";
+  std::string devices = "auto";
   std::optional<std::string> chunks, segments;
-  std::int64_t batch = 32;               // of each rank
   int workers = 0, team = 0, ranks = 0;  // 0: as many as there are
   double images_per_s = 0;               // of one rank alone, if measured; 0: as the platform says
   int cpus = 0;                          // of this machine, if it is the platform
@@ -30,8 +31,21 @@ struct Subject {
   std::optional<Json> network = {};
 };
 
-// If `subject` has a plan, it is followed and `request` is ignored. `folder` holds the platform's
-// profiles. Throws InputError.
+inline constexpr std::int64_t samples_of_a_group = 32;  // of a batch that nobody gave
+
+// What `simulate` and `plan` take for --devices. Throws InputError.
+std::optional<Devices> platform_devices_named(const std::string& text);
+
+// Of the subject's batch; 0: samples_of_a_group for each.
+std::int64_t batch_for(const Subject& subject, const Platform& platform,
+                       const FleetRequest& request);
+
+// The plan that `regatta plan --platform` would make of it. `folder` holds the platform's profiles.
+// Throws InputError.
+Plan plan_for(const Subject& subject, const Platform& platform, const std::filesystem::path& folder,
+              const FleetRequest& request);
+
+// Of the subject's plan, or the request's. Throws InputError.
 sim::PreparedFleet fleet_for(const Subject& subject, const Platform& platform,
                              const std::filesystem::path& folder, const FleetRequest& request);
 

@@ -1,11 +1,13 @@
 // Plans for the nodes of a platform: the batch shared out among them, each computing its part.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/node_places.h"
 #include "plan/make_plan.h"
-#include "plan/plan.h"
+#include "plan/plan_file.h"
 #include "plan/recipe.h"
 #include "platform/platform.h"
 #include "sim/fleet_plan.h"
@@ -15,14 +17,36 @@ namespace regatta::app {
 struct NodeOptions {
   std::vector<std::string> nodes;  // names; empty: all
   std::string shares = "speed";    // equal, speed, or samples of each group
+  // Which devices of a node compute. None: its GPUs, or its cores where it has none; with shares by
+  // speed also cores beside GPUs, if that is predicted to be faster.
+  std::optional<Devices> devices = {};
+  int ranks = 0;    // the first so many GPUs, or nodes without one; 0: all
+  int workers = 0;  // cores of a node; 0: all it has
   NodeUpdate update = NodeUpdate::ring;
   PlanOptions plan;  // of a node, but for its workers
 };
 
-// Every node computes its share on its GPUs, or on its cores where it has none. `profiles` are
+struct NodePlan {
+  Plan plan;
+  std::vector<GroupRole> roles;  // of all groups of the platform
+};
+
+// A rank for each GPU, and for the cores of each node that has none: a node of the plan. Cores that
+// compute beside GPUs go with the first. Several ranks of one node bear its name. `profiles` are
 // those that the platform names. Throws InputError.
+NodePlan planned_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                            const sim::Profiles& profiles, const NodeOptions& options);
 Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
                      const sim::Profiles& profiles, const NodeOptions& options);
+
+// A share on a place; cores that are not alone are one team: fewer chunks meet.
+DeviceGroup group_at(const Place& place, std::int64_t share, bool alone, const Graph& graph,
+                     const Recipe& recipe, const NodeOptions& options);
+
+inline constexpr int most_loaders = 4;  // of a rank: CPU workers that only feed its GPU
+
+// Groups that would get a share, if their number does not depend on costs.
+std::int64_t groups_at_most(const Platform& platform, const NodeOptions& options);
 
 // By group of the plan: how long it computes before its gradients meet the others'. The fleet
 // follows the plan.
@@ -40,7 +64,8 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
 // "a/cpu=0-3,b/gpu=4-9": which group owns which segments. Throws InputError that says how.
 std::vector<Stage> parse_stages(const std::string& text);
 
-// Throws InputError that names every group whose memory is too small, with its largest consumers.
+// Throws InputError that names every group whose memory is too small, with its largest consumers
+// and the largest share that fits.
 void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
                     const Platform& platform);
 

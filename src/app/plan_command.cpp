@@ -3,6 +3,8 @@
 
 #include "app/bench_cell.h"
 #include "app/command.h"
+#include "app/devices.h"
+#include "app/fleet_request.h"
 #include "app/lists.h"
 #include "app/node_plan.h"
 #include "app/placement.h"
@@ -30,6 +32,8 @@ struct PlanFlags {
   RecipeFlags recipe;
   PlacementFlags placement;
   std::string shuffle = "on", reduction = "slots", granularity = "auto", update = "ring";
+  std::string devices = "auto", precision = "fp32";
+  bool explain = false;
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
 };
 
@@ -75,6 +79,16 @@ void declare(CLI::App& app, PlanFlags& flags) {
                  "how nodes bring gradients together: ring, tree, hierarchical, server:cpu,\n"
                  "server:gpu")
       ->capture_default_str();
+  app.add_option(
+         "--devices", flags.devices,
+         "what computes: cpu, cuda, cpu,cuda, or auto: on each node its GPUs, or its cores\n"
+         "where it has none, and cores beside GPUs if that is predicted to be faster")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_flag("--explain", flags.explain, "print what each group is for, and why");
   app.add_option("--stages", flags.stages, "a pipeline by hand: NODE/GROUP=FIRST-LAST,...")
       ->type_name("LIST");
   add_worker_flags(app, flags.placement);
@@ -91,6 +105,7 @@ JobOptions job_options(const PlanFlags& flags) {
   apply(flags.recipe, options);
   options.test = "none";
   options.plan.reduction = reduction_named(flags.reduction);
+  options.precision = precision_named(flags.precision);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (options.data.empty()) {
     if (is_model_file(options.model))
@@ -146,6 +161,7 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (flags.nodes || flags.stages)
     throw InputError("--nodes and --stages need --platform: this machine is one node");
   JobOptions options = job_options(flags);
+  options.plan.devices = devices_here(flags.devices);
   if (flags.shares && flags.chunks)
     throw InputError("--shares cuts the batch itself: drop --chunks");
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),
@@ -172,7 +188,7 @@ PlanFile plan_here(const PlanFlags& flags) {
 }
 
 // By simulation. The interval is that of costs drawn from theirs.
-Prediction predicted_there(const sim::PreparedFleet& fleet) {
+Prediction predicted_there(const Plan& plan, const sim::PreparedFleet& fleet) {
   const std::vector<sim::Rank>& ranks = fleet.fleet().ranks;
   const int replicas = ranks.size() > 64 ? 1 : 9;
   const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 3, .replicas = replicas});
@@ -183,8 +199,12 @@ Prediction predicted_there(const sim::PreparedFleet& fleet) {
   for (const sim::GroupUse& use : made.groups) {
     const auto memory = fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind);
     if (use.pool >= memory.size()) continue;  // those that only load
-    predicted.groups.push_back({use.node, use.group, use.busy_s / use.workers,
-                                static_cast<std::int64_t>(memory[use.pool].bytes)});
+    // Ranks that are alike are simulated as one kind, whose groups bear the names of the first.
+    const std::string& group =
+        plan.stages.empty() ? plan.nodes[static_cast<std::size_t>(use.rank)].groups[use.pool].name
+                            : use.group;
+    predicted.groups.push_back({use.node, group, use.busy_s / use.workers,
+                                static_cast<std::int64_t>(memory[use.pool].bytes), use.energy_j});
   }
   return predicted;
 }
@@ -193,23 +213,32 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
-  const JobOptions options = job_options(flags);
-  const TrainJob job = make_job(options);
   const Platform platform = read_platform(*flags.platform);
+  JobOptions options = job_options(flags);
+  NodeOptions nodes;
+  nodes.devices = platform_devices_named(flags.devices);
+  // The job is made for its recipe alone, and only GPUs have other precisions.
+  if (options.precision != Precision::fp32) options.plan.devices = {DeviceKind::cuda};
+  const TrainJob job = make_job(options);
   const sim::Profiles profiles =
       profiles_for(platform, std::filesystem::path(*flags.platform).parent_path());
-  NodeOptions nodes;
   if (flags.nodes) nodes.nodes = listed(*flags.nodes);
   nodes.shares = flags.shares.value_or("speed");
   nodes.update = node_update_named(flags.update);
   nodes.plan = options.plan;
+  nodes.plan.devices = {DeviceKind::cpu};
   nodes.plan.layout = default_cpu_layout();
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
   if (flags.stages && (flags.nodes || flags.shares))
     throw InputError("--stages says who computes what: drop --nodes and --shares");
-  file.plan = flags.stages ? plan_over_stages(job.graph, job.recipe, platform,
-                                              parse_stages(*flags.stages), nodes)
-                           : plan_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+  if (flags.stages) {
+    file.plan =
+        plan_over_stages(job.graph, job.recipe, platform, parse_stages(*flags.stages), nodes);
+  } else {
+    NodePlan made = planned_over_nodes(job.graph, job.recipe, platform, profiles, nodes);
+    file.plan = std::move(made.plan);
+    file.roles = std::move(made.roles);
+  }
   if (placement != Placement::dynamic && !flags.stages) {
     sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
     free.follow(file.plan);
@@ -223,7 +252,7 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
-  file.predicted = predicted_there(fleet);
+  file.predicted = predicted_there(file.plan, fleet);
   if (groups_of(file.plan).size() > 1 && !flags.stages) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
@@ -234,6 +263,12 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
 }
 
 constexpr std::size_t most_groups_told = 12;
+
+void explain(const std::vector<GroupRole>& roles) {
+  for (const GroupRole& each : roles)
+    std::printf("  %s/%s: %s: %s\n", each.node.c_str(), each.group.c_str(),
+                std::string(role_name(each.role)).c_str(), each.reason.c_str());
+}
 
 void print(const PlanFile& file, const std::string& path) {
   const Plan& plan = file.plan;
@@ -259,7 +294,7 @@ void print(const PlanFile& file, const std::string& path) {
   if (told > most_groups_told) std::printf("  and %zu more groups\n", told - most_groups_told);
   if (!file.predicted) return;
   const Prediction& predicted = *file.predicted;
-  std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J\n", predicted.step.seconds,
+  std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J, modelled\n", predicted.step.seconds,
               predicted.step.low, predicted.step.high, predicted.energy_j);
 }
 
@@ -278,6 +313,7 @@ int run_plan(std::span<const char* const> arguments) {
   write_plan_file(out, file, graph);
   write_json_result(flags.json_file, to_json(file, graph));
   print(file, out);
+  if (flags.explain) explain(file.roles);
   return 0;
 }
 

@@ -56,6 +56,11 @@ void declare_recipe(CLI::App& app, RecipeFlags& flags) {
       ->type_name("ALPHA");
   app.add_option("--dropout", flags.dropout, "probability of the model's dropout layers")
       ->type_name("P");
+  app.add_option("--batch-norm", flags.batch_norm,
+                 "statistics of the whole batch, or of each group of G consecutive samples of it:\n"
+                 "then chunks and shares are whole groups, and none waits for another")
+      ->type_name("whole|group:G")
+      ->capture_default_str();
   app.add_option("--mask", flags.mask,
                  "weights that it masks are zero, from the first step to the last; made by\n"
                  "regatta tickets prune")
@@ -87,6 +92,7 @@ void apply(const RecipeFlags& flags, JobOptions& job) {
   job.label_smoothing = flags.label_smoothing.value_or(0);
   job.mixup = flags.mixup.value_or(0);
   job.dropout = flags.dropout;
+  job.batch_norm_group = batch_norm_group_named("--batch-norm", flags.batch_norm);
   if (flags.mask) {
     job.mask = read_mask(*flags.mask);
     job.mask_file = *flags.mask;

@@ -21,6 +21,7 @@ struct RecipeFlags {
   std::optional<double> gamma, final_lr, warmup_start;
   bool cycle_momentum = false;
   std::optional<double> label_smoothing, mixup, dropout;
+  std::string batch_norm = "whole";
   std::optional<std::string> mask;
 };
 

@@ -86,7 +86,7 @@ class OtherFleets {
     const TrainJob job = job_of_run(run);
     subject_ = {job.graph, job.recipe, std::nullopt, job.network};
     if (run.contains("request"))
-      request_ = request_from_json(run["request"]);
+      request_ = request_from_json(run["request"]);  // the plan follows from it
     else
       subject_.plan = job.plan;
   }

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 struct SimulateFlags {
   std::optional<std::string> subject, platform, out, json_file, input, data;
-  std::string model;
-  std::optional<std::int64_t> classes;
+  std::string model, batch_norm = "whole";
+  std::optional<std::int64_t> classes, batch;
   FleetRequest request;
   sim::SimulationOptions simulation;
 };
@@ -54,9 +54,19 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->type_name("S")
       ->check(whole_number(0, UINT64_MAX))
       ->capture_default_str();
-  app.add_option("--batch", flags.request.batch, "images per step of each rank (default 32)")
+  app.add_option("--batch", flags.batch,
+                 "images per step, of all ranks together (default: 32 for each)")
       ->type_name("N")
       ->check(whole_number(1));
+  app.add_option("--batch-norm", flags.batch_norm,
+                 "statistics of the whole batch, for which ranks meet, or of groups of G images")
+      ->type_name("whole|group:G")
+      ->capture_default_str();
+  app.add_option("--devices", flags.request.devices,
+                 "of each node: cpu, cuda, cpu,cuda, or auto: its GPUs, or its cores where it has\n"
+                 "none; with --shares speed cores beside GPUs too, if that is faster")
+      ->type_name("LIST")
+      ->capture_default_str();
   app.add_option("--input", flags.input, "image size (default: the model's)")->type_name("CxHxW");
   app.add_option("--classes", flags.classes, "classes (default: the model's)")
       ->type_name("N")
@@ -69,7 +79,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->type_name("N")
       ->check(whole_number(1, 1024));
   app.add_option("--chunks", flags.request.chunks,
-                 "cut a rank's batch into N chunks, or into sizes")
+                 "cut the share of a node's cores into N chunks, or into sizes")
       ->type_name("N|SIZES");
   app.add_option("--segments", flags.request.segments,
                  "gather operators: op, block, step or a number (several ranks: block, else step)")
@@ -93,7 +103,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->check(CLI::IsMember({"bucket", "step"}))
       ->capture_default_str();
   app.add_option("--shares", flags.request.shares,
-                 "of the ranks: equal, or speed: in proportion to it")
+                 "of the ranks: equal, or speed: such that all are done together")
       ->check(CLI::IsMember({"equal", "speed"}))
       ->capture_default_str();
   app.add_option("--images-per-s", flags.request.images_per_s,
@@ -131,13 +141,15 @@ Subject subject_of(const SimulateFlags& flags) {
   if (flags.input) adapt.input = Shape::parse(*flags.input);
   adapt.classes = flags.classes;
   const LoadedModel model = load_model(flags.model, adapt);
-  Subject subject{fuse(model.graph), {}};
+  Subject subject;
   Recipe& recipe = subject.recipe;
+  recipe.batch_norm_group = batch_norm_group_named("--batch-norm", flags.batch_norm);
+  subject.graph = graph_for(recipe, model.graph);
   recipe.model = flags.model;
   recipe.input = subject.graph.node(subject.graph.input()).shape;
   recipe.classes = subject.graph.classes();
   recipe.data = absolute_spec(flags.data.value_or("synth"));
-  recipe.batch = flags.request.batch;
+  recipe.batch = flags.batch.value_or(0);  // of the platform's groups, when it is known
   return subject;
 }
 
@@ -175,6 +187,19 @@ std::vector<GroupRow> rows_of(const sim::PreparedFleet& fleet, const sim::Simula
   return all;
 }
 
+// By watts of the platform, however these were found: nobody counted these joules.
+Json energy_json(const std::vector<sim::GroupEnergy>& rows) {
+  Json groups = Json::array();
+  for (const sim::GroupEnergy& row : rows)
+    groups.push_back({{"node", row.node},
+                      {"group", row.group},
+                      {"devices", row.devices},
+                      {"idle_j", row.idle_j},
+                      {"tasks_j", row.tasks_j},
+                      {"source", "modelled"}});
+  return {{"source", "modelled"}, {"groups", groups}};
+}
+
 Json spread_of(std::vector<double> values) {
   std::ranges::sort(values);
   const auto at = [&](double share) {
@@ -186,7 +211,7 @@ Json spread_of(std::vector<double> values) {
 void print(const std::vector<GroupRow>& rows, const sim::PreparedFleet& fleet,
            const sim::Simulated& made) {
   const double step = made.step_s.front();
-  std::printf("step %.6g s, %.4g images/s, %.4g J a step%s\n", step,
+  std::printf("step %.6g s, %.4g images/s, %.4g J a step, modelled%s\n", step,
               static_cast<double>(fleet.batch()) / step, made.energy_j.front(),
               fleet.estimated() ? " (costs are estimates)" : "");
   if (made.step_s.size() > 1) {
@@ -209,23 +234,16 @@ void leave_run(const SimulateFlags& flags, const Subject& subject, const sim::Pr
   const std::string& out = *flags.out;
   NewRunFolder fresh{out};
   const fs::path& folder = fresh.path();
-  // Without a plan of all ranks, that of the first one, with its batch.
-  Recipe recipe = subject.recipe;
-  Plan plan = subject.plan ? *subject.plan : fleet.fleet().kinds.front().blueprint->plan;
-  if (!subject.plan) {
-    recipe.batch = share_of(plan.nodes.front());
-    plan.recipe = recipe.fingerprint();
-  }
-  Json run{{"recipe", recipe.to_json()},
-           {"plan", to_json(plan, subject.graph)},
+  Json run{{"recipe", subject.recipe.to_json()},
+           {"plan", to_json(*subject.plan, subject.graph)},
            {"machine", {{"simulated", fleet.fleet().platform.name}}},
            {"platform", fleet.fleet().platform.to_json()}};
-  if (!subject.plan) run["request"] = to_json(flags.request);
+  if (!flags.subject) run["request"] = to_json(flags.request);
   if (flags.platform) run["platform_folder"] = fs::absolute(*flags.platform).parent_path().string();
   if (subject.network) run["network"] = *subject.network;
   made.record.metadata[trace::samples_key] = std::to_string(fleet.batch());
   made.record.metadata["regatta"] = std::string(version);
-  made.record.metadata["recipe"] = recipe.to_json().dump(2);
+  made.record.metadata["recipe"] = subject.recipe.to_json().dump(2);
   made.record.metadata["plan"] = run["plan"].dump(2);
   write_file(folder / "run.json", run.dump(2) + "\n");
   trace::write_store(folder / trace::store_name, made.record);
@@ -244,12 +262,17 @@ int run_simulate(std::span<const char* const> arguments) {
   if (!parse(app, arguments)) return 0;
   if (flags.json_file) require_writable(*flags.json_file);
   const auto begin = std::chrono::steady_clock::now();
-  const Subject subject = subject_of(flags);
+  Subject subject = subject_of(flags);
   if (!flags.platform) flags.request.cpus = available_cpus();
   const Platform platform =
       flags.platform ? read_platform(*flags.platform) : this_machine(own_profile() ? here : "");
   const fs::path platform_folder =
       flags.platform ? fs::path(*flags.platform).parent_path() : fs::path();
+  if (!subject.plan) {
+    subject.recipe.batch = batch_for(subject, platform, flags.request);
+    require_groups(subject.recipe, subject.graph, 0);
+    subject.plan = plan_for(subject, platform, platform_folder, flags.request);
+  }
   const sim::PreparedFleet fleet = fleet_for(subject, platform, platform_folder, flags.request);
   // As the executor: with a worker on every core, the thread that submits has to share one.
   if (!flags.platform) flags.simulation.crowded = fleet.threads() >= available_cpus();
@@ -262,6 +285,7 @@ int run_simulate(std::span<const char* const> arguments) {
   if (!flags.json_file) return 0;
   Json result{{"step_s", made.step_s.front()},
               {"energy_j", made.energy_j.front()},
+              {"energy", energy_json(made.energy)},
               {"images_per_s", static_cast<double>(fleet.batch()) / made.step_s.front()},
               {"batch", fleet.batch()},
               {"ranks", fleet.fleet().ranks.size()},

@@ -11,13 +11,26 @@
 namespace regatta::app {
 namespace {
 
-// With the CPUs that the plan uses. Where joules are not measured, a run counts them alike whether
-// a core works or waits; so does this.
+// Of a GPU that no probe has described: PCIe 3 with 16 lanes, as a copy sustains it.
+constexpr double assumed_bus_bandwidth = 12e9, assumed_bus_latency = 1e-5;
+
+// With the CPUs and GPUs that the plan uses. Where joules are not measured, a run counts them alike
+// whether a device works or waits; so does this.
 Platform machine_of(const Plan& plan) {
   Platform platform = this_machine(here);
   PlatformGroup& cores = platform.nodes.front().groups.front();
   cores.count = cpus_of(plan);
   cores.watts = {assumed_watts_per_cpu, assumed_watts_per_cpu};
+  for (const DeviceGroup* group : groups_of(plan)) {
+    if (group->kind != DeviceKind::cuda) continue;
+    PlatformGroup gpu;
+    gpu.name = group->name;
+    gpu.kind = DeviceKind::cuda;
+    gpu.watts = {assumed_watts_per_gpu, assumed_watts_per_gpu};
+    gpu.costs.profile = here;
+    gpu.bus = Bus{assumed_bus_bandwidth, assumed_bus_bandwidth, assumed_bus_latency, ""};
+    platform.nodes.front().groups.push_back(std::move(gpu));
+  }
   return platform;
 }
 

@@ -100,8 +100,10 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
           {"imbalance", found.imbalance},
           {"helpful_tasks", helpful},
           {"links", links},
-          {"joules", energy ? energy->joules : 0},
-          {"joules_source", energy && energy->measured ? "measured" : "estimate"}};
+          {"joules", energy ? Json(energy->joules) : Json()},
+          {"joules_source", !energy            ? "unknown"
+                            : energy->measured ? "measured"
+                                               : "modelled"}};
 }
 
 double share(Time part, Time whole) {

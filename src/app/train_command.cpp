@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "platform/disturbance.h"
+#include "platform/probe.h"
 #include "train/checkpoint.h"
 #include "train/manifest.h"
 #include "train/memory_check.h"
@@ -143,7 +144,8 @@ int run_train(std::span<const char* const> arguments) {
   const bool slowed = std::ranges::any_of(slowness_of(job.plan), [](double f) { return f > 1; });
   if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
     refinement.emplace(executor, job.recipe);
-  Console console(run, tracing, meter, refinement ? &*refinement : nullptr, job, goal);
+  RunEnergy energy(executor, this_machine().nodes.front());
+  Console console(run, tracing, meter, energy, refinement ? &*refinement : nullptr, job, goal);
   const Speed speed = [&] {
     const StopOnSignals watch;
     return train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
@@ -154,9 +156,11 @@ int run_train(std::span<const char* const> arguments) {
   if (refinement && caught_signal() == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";
-  const Json result = train_result(job, executor, console, meter, speed, folder);
+  const std::vector<GroupJoules> drawn = energy.finish();
+  Json result = train_result(job, executor, console, meter, speed, folder);
+  result["energy"] = to_json(drawn, energy.seconds());
   write_json_result(flags.json_file, result);
-  write_speed(folder, speed);
+  write_end(folder, speed, result["energy"]);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf(
       "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",

@@ -36,11 +36,12 @@ StopOnSignals::~StopOnSignals() {
 
 int caught_signal() { return caught; }
 
-Console::Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, Refinement* refinement,
-                 const TrainJob& job, const TrainGoal& goal)
+Console::Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, RunEnergy& energy,
+                 Refinement* refinement, const TrainJob& job, const TrainGoal& goal)
     : folder_(folder),
       tracing_(tracing),
       meter_(meter),
+      energy_(energy),
       refinement_(refinement),
       batch_(job.recipe.samples_per_step()),
       images_(job.data->info().count),
@@ -51,6 +52,7 @@ Console::Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, Refineme
 
 void Console::on_step(const StepRecord& record) {
   meter_.on_step();
+  energy_.on_step();
   folder_.on_step(record);
   tracing_.on_step(record);
   if (refinement_) refinement_->on_step(record);

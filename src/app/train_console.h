@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/load_meter.h"
+#include "app/run_energy.h"
 #include "app/tracing.h"
 #include "base/progress.h"
 #include "train/run_folder.h"
@@ -27,8 +28,8 @@ int caught_signal();
 class Console : public TrainObserver {
  public:
   // `refinement` may be null.
-  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, Refinement* refinement,
-          const TrainJob& job, const TrainGoal& goal);
+  Console(RunFolder& folder, Tracing& tracing, LoadMeter& meter, RunEnergy& energy,
+          Refinement* refinement, const TrainJob& job, const TrainGoal& goal);
 
   void on_step(const StepRecord& record) override;
   void on_test(const Evaluation& tested) override { folder_.on_test(tested); }
@@ -52,6 +53,7 @@ class Console : public TrainObserver {
   RunFolder& folder_;
   Tracing& tracing_;
   LoadMeter& meter_;
+  RunEnergy& energy_;
   Refinement* refinement_;  // null: nothing is refined
   std::int64_t batch_, images_, per_epoch_;
   const TrainGoal& goal_;

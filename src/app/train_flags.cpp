@@ -77,7 +77,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "threads that work on a chunk together; --workers counts all of them")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
-  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
+  app.add_option("--devices", flags.devices,
+                 "cpu, cuda, cpu,cuda, or auto: the GPU where there is one, else the CPUs")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--shares", flags.shares,

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "app/devices.h"
 #include "app/tuning_flags.h"
 #include "base/error.h"
 #include "platform/machine.h"
@@ -34,7 +35,7 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init) {
   if (tuning.shares && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (flags.shares && !tuning.shares) options.plan.shares = samples_of(*flags.shares);
-  options.plan.devices = devices_named(flags.devices);
+  options.plan.devices = devices_here(flags.devices);
   options.plan.gpu_layout = layout_named(flags.layout);
   options.precision = precision_named(flags.precision);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)

@@ -31,8 +31,10 @@ struct Operands {
 
   std::byte* stash = nullptr;
   std::array<float*, 3> states{};
-  float* statistics = nullptr;  // merged, shared by all chunks
-  double* partials = nullptr;   // this chunk's own sums
+  // Merged, shared by all chunks; where statistics are those of groups, this chunk's, group by
+  // group.
+  float* statistics = nullptr;
+  double* partials = nullptr;  // this chunk's own sums; of each of its groups, where there are any
 
   const std::byte* samples = nullptr;  // the input's instruction
   const Target* targets = nullptr;     // the loss's
@@ -48,6 +50,13 @@ struct Operands {
 struct PartialSums {
   const double* rows = nullptr;
   double count = 0;
+};
+
+// What a chunk leaves of its groups of samples: for each in turn the mean and the squared
+// deviations of every channel, a row of padded_channels() doubles each.
+struct GroupSums {
+  const double* rows = nullptr;
+  std::int64_t samples = 0;  // of the chunk; its last group may be short
 };
 
 }  // namespace regatta

@@ -1,6 +1,7 @@
 #include "exec/cpu_device.h"
 
 #include "backends/cpu/batch_norm.h"
+#include "backends/cpu/grouped_batch_norm.h"
 #include "backends/cpu/optimizer.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
@@ -28,6 +29,11 @@ void CpuDevice::combine_statistics(const Node& node, std::span<const PartialSums
 void CpuDevice::combine_gradients(const Node& node, std::span<const PartialSums> chunks,
                                   float* statistics) {
   cpu::combine_gradients(node, chunks, statistics);
+}
+
+void CpuDevice::track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                                 std::span<float* const> states) {
+  cpu::track_statistics(node, chunks, states);
 }
 
 void CpuDevice::reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) {

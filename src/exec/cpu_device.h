@@ -18,6 +18,8 @@ class CpuDevice : public Device {
                           std::span<float* const> states) override;
   void combine_gradients(const Node& node, std::span<const PartialSums> chunks,
                          float* statistics) override;
+  void track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                        std::span<float* const> states) override;
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override;
   void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
                    const std::uint8_t* mask, double* sum) override;

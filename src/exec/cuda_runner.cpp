@@ -12,6 +12,7 @@
 #include "backends/cuda/batch_norm.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/graph.h"
+#include "backends/cuda/grouped_batch_norm.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/optimizer.h"
 #include "exec/device.h"
@@ -40,6 +41,10 @@ class CudaDevice : public Device {
   void combine_gradients(const Node& node, std::span<const PartialSums> chunks,
                          float* statistics) override {
     cuda::combine_gradients(stream_, node, chunks, statistics);
+  }
+  void track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                        std::span<float* const> states) override {
+    cuda::track_statistics(stream_, node, chunks, states);
   }
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override {
     cuda::reduce_slots(stream_, sum, others, count);

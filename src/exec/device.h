@@ -22,6 +22,9 @@ class Device {
                                   float* statistics, std::span<float* const> states) = 0;
   virtual void combine_gradients(const Node& node, std::span<const PartialSums> chunks,
                                  float* statistics) = 0;
+  // Moves the running statistics by the means over all groups of samples, in the order given.
+  virtual void track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                                std::span<float* const> states) = 0;
   virtual void reduce_slots(float* sum, std::span<const float* const> others,
                             std::size_t count) = 0;
   // A bucket's sum of squares, and from all buckets' sums what clipping multiplies gradients by;

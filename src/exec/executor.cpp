@@ -95,7 +95,10 @@ class Executor::Impl {
     submission->seed = options_.seed;
     submission->input = std::move(input);
     if (takes_step(job)) submission->numbers = numbers_of(submission->input);
-    submission->spans = share_out(blueprint.chunks, submission->input.samples);
+    const bool in_groups = trains(job) && submission->input.keeps_groups;
+    submission->spans =
+        share_out(blueprint.chunks, submission->input.samples,
+                  in_groups ? std::max<std::int64_t>(1, blueprint.group_samples) : 1);
     const auto samples = static_cast<std::size_t>(submission->input.samples);
     submission->result.losses.resize(samples);
     submission->result.correct.resize(samples);

@@ -35,6 +35,9 @@ struct StepInput {
   // workers, several at a time.
   std::function<void(std::int64_t first, std::int64_t count, std::byte* samples, Target* targets)>
       load;
+  // Chunks get whole groups of samples where statistics are those of groups. False: samples are
+  // shared out evenly, to measure small chunks.
+  bool keeps_groups = true;
   // Of lists that take a step. The optimizer's other settings are ExecOptions'.
   std::optional<double> learning_rate = {};  // default: the optimizer's
   std::optional<double> momentum = {};       // likewise; Adam's beta1

@@ -50,6 +50,9 @@ class Interpreter {
       case Phase::combine_gradient:
         combine(action);
         break;
+      case Phase::track:
+        track(action.segment);
+        break;
       case Phase::deliver:
         deliver(submission_.spans[action.chunk.value]);
         break;
@@ -148,9 +151,23 @@ class Interpreter {
       device_.combine_gradients(node, chunks, frame_.statistics(node.id));
       return;
     }
+    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states_of(node));
+  }
+
+  void track(SegmentId segment) {
+    for (const NodeId id : blueprint_.segments[segment.value].train.grouped) {
+      const Node& node = graph_.node(id);
+      std::vector<GroupSums> chunks;
+      for (const Chunk& chunk : blueprint_.chunks)
+        chunks.push_back({frame_.partials(id, chunk.id), submission_.spans[chunk.id.value].count});
+      device_.track_statistics(node, chunks, states_of(node));
+    }
+  }
+
+  std::array<float*, 3> states_of(const Node& node) const {
     std::array<float*, 3> states{};
     for (std::size_t i = 0; i < node.states.size(); ++i) states[i] = frame_.state(node.states[i]);
-    device_.combine_statistics(node, chunks, frame_.statistics(node.id), states);
+    return states;
   }
 
   // On the host.

@@ -21,6 +21,8 @@ class NullDevice : public Device {
   void combine_statistics(const Node&, std::span<const PartialSums>, float*,
                           std::span<float* const>) override {}
   void combine_gradients(const Node&, std::span<const PartialSums>, float*) override {}
+  void track_statistics(const Node&, std::span<const GroupSums>, std::span<float* const>) override {
+  }
   void reduce_slots(float*, std::span<const float* const>, std::size_t) override {}
   void sum_squares(const float*, std::span<const BucketTensor>, const std::uint8_t*,
                    double* sum) override {

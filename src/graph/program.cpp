@@ -6,13 +6,35 @@
 
 namespace regatta {
 
+std::int64_t statistics_group(const Node& node) {
+  return node.op->meets ? node.attributes.integer("group", 0) : 0;
+}
+
+bool meets(const Node& node) { return node.op->meets && statistics_group(node) == 0; }
+
+std::int64_t statistics_group(const Graph& graph) {
+  std::int64_t group = 0;
+  for (const Node& node : graph.nodes()) group = std::max(group, statistics_group(node));
+  return group;
+}
+
+std::int64_t granule_of(const Graph& graph) {
+  return std::max<std::int64_t>(1, statistics_group(graph));
+}
+
+std::int64_t granules_of(const Graph& graph, std::int64_t samples) {
+  const std::int64_t granule = granule_of(graph);
+  return (samples + granule - 1) / granule;
+}
+
 Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut) {
   const GradientFlow flow(graph);
   Program program;
   program.forward.emplace_back();
   const bool meeting = pass == Pass::train && cut;
   for (NodeId id = first; id <= last; ++id.value) {
-    if (meeting && graph.node(id).op->meets) {
+    if (pass == Pass::train && statistics_group(graph.node(id)) > 0) program.grouped.push_back(id);
+    if (meeting && meets(graph.node(id))) {
       program.forward.back().push_back({id, Work::statistics});
       program.meetings.push_back(id);
       program.forward.push_back({{id, Work::normalise}});
@@ -26,7 +48,7 @@ Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, boo
   for (std::uint32_t value = last.value + 1; value-- > first.value;) {
     const NodeId id{value};
     if (!flow.wanted(id)) continue;
-    if (meeting && graph.node(id).op->meets) {
+    if (meeting && meets(graph.node(id))) {
       program.backward.back().push_back({id, Work::gradient_sums});
       program.backward.push_back({{id, Work::gradient_apply}});
     } else {

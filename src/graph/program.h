@@ -36,7 +36,30 @@ using Part = std::vector<Instruction>;
 struct Program {
   std::vector<Part> forward, backward;
   std::vector<NodeId> meetings;
+  // In training: operators whose statistics are those of groups of samples. Nothing meets there;
+  // their running statistics take the mean over all groups once a step.
+  std::vector<NodeId> grouped;
 };
+
+// Samples of the batch whose statistics a meeting operator takes together: its attribute "group".
+// 0: those of the whole batch.
+std::int64_t statistics_group(const Node& node);
+std::int64_t statistics_group(const Graph& graph);  // of all its operators, which agree
+// Chunks and shares are whole multiples of so many samples, but for the batch's last; 1: any.
+std::int64_t granule_of(const Graph& graph);
+std::int64_t granules_of(const Graph& graph, std::int64_t samples);  // chunks of them, at most
+// Whether the chunks of a cut batch must meet here in training.
+bool meets(const Node& node);
+
+// Floats per meeting operator (and group, where there are any): mean, inverse deviation, and for
+// backward the mean gradient and the mean of gradient times distance from the mean. Doubles per
+// chunk: two sums each way.
+constexpr std::size_t statistics_rows = 4, partials_rows = 2;
+// A row's length: channels rounded up to the widest block, so that vector kernels may run over the
+// end.
+constexpr std::size_t padded_channels(std::int64_t channels) {
+  return static_cast<std::size_t>((channels + 15) / 16 * 16);
+}
 
 // `first` to `last` inclusive. `cut`: the batch comes in several chunks, so operators that need the
 // whole batch split the program.

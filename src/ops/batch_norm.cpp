@@ -1,12 +1,17 @@
 // Batch normalisation of each channel, then an optional residual (a second input that is added),
-// then an optional relu. Attributes: "epsilon" (1e-5), "momentum" (0.1), "relu" (0).
+// then an optional relu. Attributes: "epsilon" (1e-5), "momentum" (0.1), "relu" (0), "group" (0).
 //
 // As in PyTorch, training divides by the biased variance of the batch but records the unbiased one
 // in running_var; evaluation uses the running statistics.
+//
+// With a group above 0, training normalises every group of so many consecutive samples by its own
+// statistics; the last group may be short. The running statistics move once, by the means over all
+// groups of mean and of unbiased variance, each group counting by its values.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "graph/program.h"
 #include "ops/check.h"
 #include "ops/fused_relu.h"
 #include "ops/ops.h"
@@ -25,6 +30,7 @@ Shape infer(const Node& node, Shapes inputs) {
   if (inputs.size() == 2 && inputs[1] != inputs[0])
     fail(node, "the residual is " + inputs[1].text() + " but its input is " + inputs[0].text() +
                    "; they must be equal");
+  if (node.attributes.integer("group", 0) < 0) fail(node, "a group has 1 sample or more");
   return inputs[0];
 }
 
@@ -49,23 +55,30 @@ Cost cost(const Node& node, Shapes inputs) {
   return {.forward_flops = 6 * elements + residual, .backward_flops = 9 * elements + residual};
 }
 
-// The values of one channel across the batch: visit(index), `count` of them.
+// The values of one channel across samples that belong together: visit(index), `count` of them.
 struct ChannelValues {
-  std::int64_t samples, channels, pixels;
+  std::int64_t first, samples, channels, pixels;
 
   template <class Visit>
   void for_each(std::int64_t channel, const Visit& visit) const {
-    for (std::int64_t sample = 0; sample < samples; ++sample)
+    for (std::int64_t sample = first; sample < first + samples; ++sample)
       for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
         visit((sample * channels + channel) * pixels + pixel);
   }
   double count() const { return static_cast<double>(samples * pixels); }
 };
 
+// Group by group; in evaluation, and without groups, all samples are one.
 template <class T>
-ChannelValues values_of(const ReferenceCall<T>& call) {
+std::vector<ChannelValues> groups_of(const ReferenceCall<T>& call) {
   const Shape& shape = call.node->shape;
-  return {call.n, shape.channels(), shape.height() * shape.width()};
+  const std::int64_t asked = call.training ? statistics_group(*call.node) : 0;
+  const std::int64_t group = asked > 0 ? asked : call.n;
+  std::vector<ChannelValues> groups;
+  for (std::int64_t first = 0; first < call.n; first += group)
+    groups.push_back(
+        {first, std::min(group, call.n - first), shape.channels(), shape.height() * shape.width()});
+  return groups;
 }
 
 struct Statistics {
@@ -74,8 +87,8 @@ struct Statistics {
 };
 
 template <class T>
-Statistics batch_statistics(const ReferenceCall<T>& call, std::int64_t channel) {
-  const ChannelValues values = values_of(call);
+Statistics group_statistics(const ReferenceCall<T>& call, const ChannelValues& values,
+                            std::int64_t channel) {
   Statistics found;
   values.for_each(channel, [&](std::int64_t i) { found.mean += call.inputs[0][i]; });
   found.mean /= values.count();
@@ -89,8 +102,9 @@ Statistics batch_statistics(const ReferenceCall<T>& call, std::int64_t channel) 
 
 // What this channel is normalised by.
 template <class T>
-Statistics statistics(const ReferenceCall<T>& call, std::int64_t channel) {
-  if (call.training) return batch_statistics(call, channel);
+Statistics statistics(const ReferenceCall<T>& call, const ChannelValues& values,
+                      std::int64_t channel) {
+  if (call.training) return group_statistics(call, values, channel);
   return {call.states[running_mean][channel], call.states[running_var][channel]};
 }
 
@@ -99,45 +113,59 @@ double inverse_deviation(const ReferenceCall<T>& call, const Statistics& by) {
   return 1.0 / std::sqrt(by.variance + call.node->attributes.real("epsilon", 1e-5));
 }
 
+// What the running statistics of a channel see of a batch: sums over its groups, each group
+// counting by its values.
+struct Seen {
+  double count = 0, means = 0, variances = 0;
+
+  void add(double values, const Statistics& group) {
+    // A lone value has no unbiased variance; it counts as 0 rather than poisoning the running one.
+    const double unbiased = group.variance * values / std::max(values - 1, 1.0);
+    count += values;
+    means += values * group.mean;
+    variances += values * unbiased;
+  }
+};
+
 template <class T>
-void update_running(const ReferenceCall<T>& call, std::int64_t channel, const Statistics& batch) {
+void update_running(const ReferenceCall<T>& call, std::int64_t channel, const Seen& seen) {
   const double momentum = call.node->attributes.real("momentum", 0.1);
-  const double count = values_of(call).count();
-  // A lone value has no unbiased variance; it counts as 0 rather than poisoning the running one.
-  const double unbiased = batch.variance * count / std::max(count - 1, 1.0);
-  const auto move = [&](T& running, double seen) {
-    running = static_cast<T>((1 - momentum) * running + momentum * seen);
+  const auto move = [&](T& running, double mean) {
+    running = static_cast<T>((1 - momentum) * running + momentum * mean);
   };
-  move(call.states[running_mean][channel], batch.mean);
-  move(call.states[running_var][channel], unbiased);
+  move(call.states[running_mean][channel], seen.means / seen.count);
+  move(call.states[running_var][channel], seen.variances / seen.count);
 }
 
 template <class T>
 void forward(const ReferenceCall<T>& call) {
-  const ChannelValues values = values_of(call);
-  for (std::int64_t channel = 0; channel < values.channels; ++channel) {
-    const Statistics by = statistics(call, channel);
-    const double scale = call.parameters[0][channel] * inverse_deviation(call, by);
-    const double bias = call.parameters[1][channel];
-    values.for_each(channel, [&](std::int64_t i) {
-      const double residual = call.inputs.size() == 2 ? call.inputs[1][i] : T{0};
-      call.output[i] = static_cast<T>((call.inputs[0][i] - by.mean) * scale + bias + residual);
-    });
-    if (call.training) update_running(call, channel, by);
+  const std::vector<ChannelValues> groups = groups_of(call);
+  for (std::int64_t channel = 0; channel < call.node->shape.channels(); ++channel) {
+    Seen seen;
+    for (const ChannelValues& values : groups) {
+      const Statistics by = statistics(call, values, channel);
+      const double scale = call.parameters[0][channel] * inverse_deviation(call, by);
+      const double bias = call.parameters[1][channel];
+      values.for_each(channel, [&](std::int64_t i) {
+        const double residual = call.inputs.size() == 2 ? call.inputs[1][i] : T{0};
+        call.output[i] = static_cast<T>((call.inputs[0][i] - by.mean) * scale + bias + residual);
+      });
+      seen.add(values.count(), by);
+    }
+    if (call.training) update_running(call, channel, seen);
   }
   if (call.training) call.states[num_batches_tracked][0] += T{1};
   apply_fused_relu(call);
 }
 
 template <class T>
-void backward(const ReferenceCall<T>& call) {
-  const ChannelValues values = values_of(call);
-  const std::vector<T> gradient = gradient_before_relu(call);
+void backward_of_group(const ReferenceCall<T>& call, const ChannelValues& values,
+                       const std::vector<T>& gradient) {
   const auto gradient_at = [&](std::int64_t i) {
     return static_cast<double>(gradient[static_cast<std::size_t>(i)]);
   };
   for (std::int64_t channel = 0; channel < values.channels; ++channel) {
-    const Statistics by = statistics(call, channel);
+    const Statistics by = statistics(call, values, channel);
     const double inverse = inverse_deviation(call, by);
     const auto normalised = [&](std::int64_t i) { return (call.inputs[0][i] - by.mean) * inverse; };
     double sum = 0, sum_normalised = 0;
@@ -158,6 +186,12 @@ void backward(const ReferenceCall<T>& call) {
       });
     }
   }
+}
+
+template <class T>
+void backward(const ReferenceCall<T>& call) {
+  const std::vector<T> gradient = gradient_before_relu(call);
+  for (const ChannelValues& values : groups_of(call)) backward_of_group(call, values, gradient);
   if (call.input_gradients.size() == 2 && call.input_gradients[1])
     for (std::size_t i = 0; i < gradient.size(); ++i) call.input_gradients[1][i] += gradient[i];
 }

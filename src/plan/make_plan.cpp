@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/op.h"
+#include "graph/program.h"
 #include "plan/segments.h"
 
 namespace regatta {
@@ -23,18 +24,22 @@ std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
       step_flops(graph) * static_cast<double>(samples) / assumed_flops_per_second;
   const auto worthwhile = static_cast<std::int64_t>(seconds / least_chunk_seconds);
   const std::int64_t most = options.deterministic ? deterministic_chunks : teams_of(options);
-  return std::clamp<std::int64_t>(worthwhile, 1, std::min(most, samples));
+  return std::clamp<std::int64_t>(worthwhile, 1, std::min(most, granules_of(graph, samples)));
 }
 
 std::vector<std::int64_t> chunks_for(const Graph& graph, std::int64_t samples,
                                      const PlanOptions& options) {
-  if (!options.chunks) return equal_chunks(samples, default_chunk_count(graph, samples, options));
+  const std::int64_t granule = granule_of(graph), most = granules_of(graph, samples);
+  if (!options.chunks)
+    return equal_chunks(samples, default_chunk_count(graph, samples, options), granule);
   if (options.chunks->size() > 1) return *options.chunks;
   const std::int64_t count = options.chunks->front();
-  if (count < 1 || count > samples)
-    throw InputError("--chunks " + std::to_string(count) + ": use 1 to " + std::to_string(samples) +
-                     ", the samples to cut, or a list of sizes");
-  return equal_chunks(samples, count);
+  if (count < 1 || count > most)
+    throw InputError("--chunks " + std::to_string(count) + ": use 1 to " + std::to_string(most) +
+                     (granule > 1 ? ", the batch norm's groups of " + std::to_string(granule) +
+                                        " samples, or a list of sizes"
+                                  : ", the samples to cut, or a list of sizes"));
+  return equal_chunks(samples, count, granule);
 }
 
 DeviceGroup cpu_group(const Graph& graph, std::int64_t share, const PlanOptions& options) {
@@ -90,10 +95,12 @@ double step_flops(const Graph& graph) {
   return total;
 }
 
-std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count) {
+std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count,
+                                       std::int64_t granule) {
+  const std::int64_t pieces = (batch + granule - 1) / granule;
+  const auto end = [&](std::int64_t i) { return std::min(batch, pieces * i / count * granule); };
   std::vector<std::int64_t> chunks;
-  for (std::int64_t i = 0; i < count; ++i)
-    chunks.push_back(batch * (i + 1) / count - batch * i / count);
+  for (std::int64_t i = 0; i < count; ++i) chunks.push_back(end(i + 1) - end(i));
   return chunks;
 }
 
@@ -102,7 +109,7 @@ std::vector<DeviceKind> devices_named(const std::string& text) {
   if (text == "cuda") return {DeviceKind::cuda};
   if (text == "cpu,cuda") return {DeviceKind::cpu, DeviceKind::cuda};
   if (text == "cuda,cpu") return {DeviceKind::cuda, DeviceKind::cpu};
-  throw InputError("--devices " + text + ": use cpu, cuda or cpu,cuda");
+  throw InputError("--devices " + text + ": use auto, cpu, cuda or cpu,cuda");
 }
 
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options) {

@@ -35,8 +35,10 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
 // "cpu", "cuda" or "cpu,cuda".
 std::vector<DeviceKind> devices_named(const std::string& text);
 
-// `count` chunks of a batch, sizes as equal as whole samples allow.
-std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count);
+// `count` chunks of a batch, sizes as equal as whole samples allow; all but the last are multiples
+// of `granule`.
+std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count,
+                                       std::int64_t granule = 1);
 
 // FLOPs of one training step on one sample.
 double step_flops(const Graph& graph);

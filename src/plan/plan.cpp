@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "graph/program.h"
 
 namespace regatta {
 namespace {
@@ -26,6 +27,25 @@ std::size_t ordered_workers(const Plan& plan, std::size_t nodes) {
     for (const DeviceGroup& group : plan.nodes[n].groups)
       workers += group.kind == DeviceKind::cpu ? static_cast<std::size_t>(group.workers) : 1;
   return workers;
+}
+
+// Chunks, in the order of the batch, that end inside one of batch norm's groups of samples.
+std::vector<std::string> broken_groups(const Plan& plan, std::int64_t granule) {
+  std::vector<std::string> found;
+  const auto groups = groups_of(plan);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool ends_batch = !plan.stages.empty() || g + 1 == groups.size();
+    for (std::size_t i = 0; i < groups[g]->chunks.size(); ++i) {
+      const bool last = ends_batch && i + 1 == groups[g]->chunks.size();
+      const std::int64_t samples = groups[g]->chunks[i];
+      if (last || samples % granule == 0) continue;
+      found.push_back("a chunk of " + std::to_string(samples) + " samples of group '" +
+                      groups[g]->name + "' breaks up batch norm's groups: all chunks but the " +
+                      "batch's last are multiples of " + std::to_string(granule));
+      break;  // one of a group's chunks tells enough
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -236,6 +256,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
             "group '" + group->name + "' cuts the batch in another way than the first: a chunk " +
                 "goes through all stages");
     }
+  for (const std::string& fault : broken_groups(plan, granule_of(graph))) found.push_back(fault);
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
   for (const Segment& segment : plan.segments) {

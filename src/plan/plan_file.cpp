@@ -1,5 +1,7 @@
 #include "plan/plan_file.h"
 
+#include <array>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
@@ -9,14 +11,17 @@ namespace {
 
 constexpr int oldest_version = 1, version = 2;
 constexpr double most_seconds = 1e12, most_joules = 1e15;
+constexpr std::array<std::string_view, 4> role_names{"compute", "load", "update", "rest"};
 
 Json to_json(const Prediction& predicted) {
   Json groups = Json::array();
-  for (const GroupPrediction& group : predicted.groups)
+  for (const GroupPrediction& group : predicted.groups) {
     groups.push_back({{"node", group.node},
                       {"group", group.group},
                       {"busy_s", group.busy_s},
                       {"peak_bytes", group.peak_bytes}});
+    if (group.energy_j) groups.back()["energy_j"] = *group.energy_j;
+  }
   return {{"step_s", predicted.step.seconds},
           {"step_low_s", predicted.step.low},
           {"step_high_s", predicted.step.high},
@@ -43,6 +48,8 @@ Prediction prediction_from(const Json& json, const std::string& at,
         group.group = each.text("group");
         group.busy_s = each.number("busy_s", 0, most_seconds);
         group.peak_bytes = each.whole("peak_bytes", 0, INT64_MAX);
+        if (const double joules = each.number("energy_j", 0, most_joules, -1); joules >= 0)
+          group.energy_j = joules;
         each.finish();
         predicted.groups.push_back(std::move(group));
       },
@@ -95,6 +102,15 @@ void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& f
 
 }  // namespace
 
+std::string_view role_name(Role role) { return role_names[static_cast<std::size_t>(role)]; }
+
+Role role_named(std::string_view name) {
+  for (std::size_t i = 0; i < role_names.size(); ++i)
+    if (role_names[i] == name) return static_cast<Role>(i);
+  throw InputError("role '" + std::string(name) +
+                   "' is unknown: use compute, load, update or rest");
+}
+
 Json to_json(const PlanFile& file, const Graph& graph) {
   Json json{{"$schema", "plan.schema.json"},
             {"regatta_plan_file", version},
@@ -107,6 +123,11 @@ Json to_json(const PlanFile& file, const Graph& graph) {
     buckets.push_back({{"segment", bucket.segment}, {"bytes", bucket.bytes}});
   json["buckets"] = buckets;
   if (file.predicted) json["predicted"] = to_json(*file.predicted);
+  for (const GroupRole& each : file.roles)
+    json["roles"].push_back({{"node", each.node},
+                             {"group", each.group},
+                             {"role", role_name(each.role)},
+                             {"reason", each.reason}});
   return json;
 }
 
@@ -146,6 +167,15 @@ PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of) {
       false);
   if (const Json* predicted = reader.object("predicted", false))
     file.predicted = prediction_from(*predicted, "predicted", faults);
+  reader.each(
+      "roles",
+      [&](const Json& role, const std::string& place) {
+        ObjectReader each(role, place, faults);
+        file.roles.push_back({each.text("node"), each.text("group"),
+                              each.word<Role>("role", role_named), each.text("reason")});
+        each.finish();
+      },
+      false);
   reader.finish();
   // Of a plan with holes the rest says nothing.
   if (graph && plan_read) check(file, *graph, faults);

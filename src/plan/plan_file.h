@@ -21,6 +21,23 @@ struct GroupPrediction {
   std::string node, group;
   double busy_s = 0;  // a step, mean over its workers
   std::int64_t peak_bytes = 0;
+  std::optional<double> energy_j = {};  // a step, modelled; none: not known
+};
+
+// What a platform's group is for in a plan.
+enum class Role {
+  compute,  // a share of the batch
+  load,     // and transform samples for others
+  update,   // add gradients and take the step for others
+  rest,
+};
+std::string_view role_name(Role role);
+Role role_named(std::string_view name);  // throws InputError
+
+struct GroupRole {
+  std::string node, group;
+  Role role = Role::compute;
+  std::string reason;  // in words, with the figures it was decided by
 };
 
 struct Prediction {
@@ -42,6 +59,7 @@ struct PlanFile {
   Plan plan = {};
   std::vector<PlannedBucket> buckets = {};
   std::optional<Prediction> predicted = {};
+  std::vector<GroupRole> roles = {};  // of the platform's groups, also of those without a share
 };
 
 // The graph that a recipe trains; rooms above know how to build it.

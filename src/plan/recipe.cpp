@@ -1,7 +1,12 @@
 #include "plan/recipe.h"
 
+#include <algorithm>
+#include <charconv>
+#include <set>
+
 #include "base/error.h"
 #include "base/files.h"
+#include "graph/op.h"
 
 namespace regatta {
 namespace {
@@ -14,6 +19,18 @@ Json optimizer_json(const OptimizerSettings& settings) {
   if (settings.clip_value > 0) json["clip_value"] = settings.clip_value;
   if (settings.ema > 0) json["ema"] = settings.ema;
   return json;
+}
+
+// Of batch norm's statistics, in a recipe's JSON.
+constexpr const char* whole_batch = "batch";
+const std::string group_mark = "group:";
+
+std::optional<std::int64_t> group_in(const std::string& text) {
+  if (!text.starts_with(group_mark)) return std::nullopt;
+  std::int64_t group = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data() + group_mark.size(), end, group);
+  return code == std::errc{} && stop == end && group > 0 ? std::optional(group) : std::nullopt;
 }
 
 OptimizerSettings optimizer_from(const Json& json) {
@@ -42,7 +59,8 @@ Json Recipe::to_json() const {
             {"batch", batch},
             {"optimizer", optimizer_json(optimizer)},
             {"precision", precision_name(precision)},
-            {"batch_norm", "batch"},
+            {"batch_norm", batch_norm_group > 0 ? group_mark + std::to_string(batch_norm_group)
+                                                : std::string(whole_batch)},
             {"seed", seed},
             {"shuffle", shuffle}};
   // Left out where they say nothing, so that older recipes keep their fingerprints.
@@ -77,6 +95,11 @@ Recipe recipe_from_json(const Json& json) try {
   recipe.batch = json.at("batch");
   recipe.optimizer = optimizer_from(json.at("optimizer"));
   recipe.precision = precision_named(json.at("precision").get<std::string>());
+  if (const std::string norm = json.value("batch_norm", whole_batch); norm != whole_batch) {
+    const std::optional<std::int64_t> group = group_in(norm);
+    if (!group) throw InputError("recipe: batch_norm is '" + norm + "': use batch or group:G");
+    recipe.batch_norm_group = *group;
+  }
   recipe.seed = json.at("seed");
   recipe.shuffle = json.at("shuffle");
   recipe.accumulate = json.value("accumulate", recipe.accumulate);
@@ -92,6 +115,33 @@ Recipe recipe_from_json(const Json& json) try {
   return recipe;
 } catch (const nlohmann::json::exception& error) {
   throw InputError(std::string("recipe: ") + error.what());
+}
+
+std::int64_t batch_norm_group_named(const std::string& flag, const std::string& text) {
+  if (text == "whole") return 0;
+  if (const std::optional<std::int64_t> group = group_in(text)) return *group;
+  throw InputError(flag + " " + text + ": use whole, or group:G with G samples, such as group:32");
+}
+
+void require_groups(const Recipe& recipe, const Graph& graph, std::int64_t samples) {
+  const std::int64_t group = recipe.batch_norm_group;
+  if (group == 0) return;
+  const std::string flag = "--batch-norm group:" + std::to_string(group);
+  std::set<std::int64_t> batches{recipe.batch};
+  if (samples % recipe.batch > 0) batches.insert(samples % recipe.batch);
+  bool found = false;
+  for (const Node& node : graph.nodes()) {
+    if (!node.op->meets) continue;
+    found = true;
+    for (const std::int64_t batch : batches) {
+      const std::int64_t last = batch % group > 0 ? batch % group : std::min(group, batch);
+      if (last * node.shape.height() * node.shape.width() >= 2) continue;
+      throw InputError(flag + ": the last group of a batch of " + std::to_string(batch) + " is " +
+                       std::to_string(last) + " sample, so batch_norm '" + node.name +
+                       "' would have one value per channel; use another group or --batch");
+    }
+  }
+  if (!found) throw InputError(flag + ": model '" + graph.name() + "' has no batch norm");
 }
 
 }  // namespace regatta

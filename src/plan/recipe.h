@@ -12,6 +12,7 @@
 #include "base/optimizer.h"
 #include "base/precision.h"
 #include "base/shape.h"
+#include "graph/graph.h"
 #include "plan/schedule.h"
 
 namespace regatta {
@@ -34,6 +35,9 @@ struct Recipe {
   double mixup = 0;                    // alpha of Beta(alpha, alpha); 0: none
   std::optional<double> dropout = {};  // of all the model's dropout layers; default: the model's
   std::string augment;                 // as data/augment.h writes it
+  // Batch norm takes its statistics over groups of so many consecutive samples of the batch, the
+  // last of which may be short; 0: over the whole batch.
+  std::int64_t batch_norm_group = 0;
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
@@ -48,5 +52,13 @@ struct Recipe {
 };
 
 Recipe recipe_from_json(const Json& json);  // throws InputError that names the key
+
+// Recipe::batch_norm_group of "whole" or "group:G"; throws InputError that begins with `flag`.
+std::int64_t batch_norm_group_named(const std::string& flag, const std::string& text);
+
+// Throws InputError if batch norm would have a group of samples with fewer than two values per
+// channel, in some batch of an epoch of `samples` (0: unknown; then full batches alone are looked
+// at), or if the recipe asks for groups and the graph has no batch norm.
+void require_groups(const Recipe& recipe, const Graph& graph, std::int64_t samples);
 
 }  // namespace regatta

@@ -32,14 +32,16 @@ std::vector<std::int64_t> balanced_shares(std::span<const Participant> participa
   const std::string culprit = "a batch of " + std::to_string(batch) +
                               " samples cannot be shared out among " +
                               std::to_string(participants.size()) + ": ";
-  if (batch % granule != 0)
-    throw InputError(culprit + "shares are whole groups of " + std::to_string(granule) +
-                     "; use a --batch that is a multiple of it");
+  // The last granule may be short: shares are found as if it were whole, and the last one is cut.
+  const std::int64_t whole = (batch + granule - 1) / granule * granule;
+  const auto most_of = [&](const Participant& each) {
+    return each.most >= batch ? whole : each.most / granule * granule;
+  };
   std::vector<std::int64_t> shares;
   std::int64_t needed = 0, room = 0;
   for (const Participant& each : participants) {
     shares.push_back((each.least + granule - 1) / granule * granule);
-    const std::int64_t most = std::min(each.most, batch) / granule * granule;
+    const std::int64_t most = most_of(each);
     if (shares.back() > most)
       throw InputError(culprit + "one has room for " + std::to_string(most) + " and needs " +
                        std::to_string(shares.back()) + " or more; use a larger --batch, a device " +
@@ -47,10 +49,12 @@ std::vector<std::int64_t> balanced_shares(std::span<const Participant> participa
     needed += shares.back();
     room += most;
   }
-  if (needed > batch)
-    throw InputError(culprit + "they need " + std::to_string(needed) +
-                     " or more; use a larger --batch or fewer devices");
-  if (room < batch)
+  if (needed > whole)
+    throw InputError(culprit + "they need " + std::to_string(needed) + " or more" +
+                     (granule > 1 ? ", a group of " + std::to_string(granule) + " at least each"
+                                  : std::string()) +
+                     "; use a larger --batch or fewer devices");
+  if (room < whole)
     throw InputError(culprit + "their memory holds " + std::to_string(room) +
                      "; use a smaller --batch or more devices");
 
@@ -61,26 +65,30 @@ std::vector<std::int64_t> balanced_shares(std::span<const Participant> participa
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
   const auto offer = [&](std::size_t i) {
     const std::int64_t next = shares[i] + granule;
-    if (next <= std::min(participants[i].most, batch))
-      offers.emplace(participants[i].finish(next), i);
+    if (next <= most_of(participants[i]))
+      offers.emplace(participants[i].finish(std::min(next, batch)), i);
   };
   for (std::size_t i = 0; i < shares.size(); ++i) offer(i);
-  for (std::int64_t left = batch - needed; left > 0; left -= granule) {
+  for (std::int64_t left = whole - needed; left > 0; left -= granule) {
     const std::size_t first = offers.top().second;
     offers.pop();
     shares[first] += granule;
     offer(first);
   }
+  const auto last = std::ranges::find_if(shares.rbegin(), shares.rend(),
+                                         [](std::int64_t share) { return share > 0; });
+  if (last != shares.rend()) *last -= whole - batch;
   return shares;
 }
 
-std::vector<std::int64_t> shares_by_speed(std::span<const double> speeds, std::int64_t batch) {
+std::vector<std::int64_t> shares_by_speed(std::span<const double> speeds, std::int64_t batch,
+                                          std::int64_t granule) {
   std::vector<Participant> participants;
   for (const double speed : speeds)
     participants.push_back({.finish = [speed](std::int64_t samples) {
       return Seconds(static_cast<double>(samples) / speed);
     }});
-  return balanced_shares(participants, batch);
+  return balanced_shares(participants, batch, granule);
 }
 
 }  // namespace regatta

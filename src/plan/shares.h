@@ -35,14 +35,15 @@ struct TimedShare {
 Participant linear_through(const TimedShare& earlier, const TimedShare& latest);
 
 // Samples of each participant: they add up to the batch, keep within each one's least and most, and
-// let the last to finish do so as early as possible. Every share is a multiple of `granule`, and so
-// must the batch be. Of participants that would finish at the same time, the first gets the sample.
-// Throws InputError if there are no such shares.
+// let the last to finish do so as early as possible. Every share is a multiple of `granule`, but
+// for the last one, which ends the batch. Of participants that would finish at the same time, the
+// first gets the sample. Throws InputError if there are no such shares.
 std::vector<std::int64_t> balanced_shares(std::span<const Participant> participants,
                                           std::int64_t batch, std::int64_t granule = 1);
 
 // The same for participants without fixed costs, from their samples per second; each gets one
-// sample at least.
-std::vector<std::int64_t> shares_by_speed(std::span<const double> speeds, std::int64_t batch);
+// sample, or granule, at least.
+std::vector<std::int64_t> shares_by_speed(std::span<const double> speeds, std::int64_t batch,
+                                          std::int64_t granule = 1);
 
 }  // namespace regatta

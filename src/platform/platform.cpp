@@ -65,6 +65,7 @@ Json to_json(const PlatformNode& node) {
   }
   if (!node.attached.empty()) json["switch"] = node.attached;
   if (node.link) json["link"] = to_json(*node.link);
+  if (node.unused_watts) json["unused_watts"] = *node.unused_watts;
   return json;
 }
 
@@ -109,6 +110,13 @@ Topology topology_named(std::string_view name) {
   const std::vector<std::string> known(topology_names.begin(), topology_names.end());
   throw InputError("topology '" + std::string(name) + "' is unknown" + did_you_mean(name, known) +
                    ": use star, ring, tree, fat_tree, wide_area or routes");
+}
+
+double PlatformNode::watts_unused() const {
+  if (unused_watts) return *unused_watts;
+  double watts = 0;
+  for (const PlatformGroup& group : groups) watts += group.watts.idle * group.count;
+  return watts;
 }
 
 std::int64_t Platform::node_count() const {

@@ -84,7 +84,11 @@ struct PlatformNode {
   std::vector<Hub> hubs;
   std::string attached;           // to this switch; dealt out in blocks if it has a count
   std::optional<LinkSpeed> link;  // to it; default: the network's
+  // Drawn while a plan leaves it out; default: what its idle devices draw. 0: it is switched off.
+  std::optional<double> unused_watts = {};
   bool operator==(const PlatformNode&) const = default;
+
+  double watts_unused() const;
 };
 
 enum class Topology {

@@ -107,6 +107,8 @@ class NodeReader {
     if (groups.size() == 0) reader_.wrong("groups", "there is none: nothing can compute here");
     node_.attached = reader_.text("switch", "");
     node_.link = link_at(reader_, "link", faults_);
+    if (const double watts = reader_.number("unused_watts", 0, most_watts, -1); watts >= 0)
+      node_.unused_watts = watts;
     reader_.finish();
     return std::move(node_);
   }

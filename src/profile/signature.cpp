@@ -93,6 +93,7 @@ bool of_submission(std::string_view signature) { return signature.starts_with(su
 std::string combine_signature(const WorkPlace& place, bool gradient) {
   return text_of(place) + (gradient ? "combine_gradient" : "combine");
 }
+std::string track_signature(const WorkPlace& place) { return text_of(place) + "track"; }
 std::string reduce_signature(const WorkPlace& place) { return text_of(place) + "reduce"; }
 std::string measure_signature(const WorkPlace& place) { return text_of(place) + "measure"; }
 std::string clip_signature(const WorkPlace& place) { return text_of(place) + "clip"; }

@@ -40,6 +40,7 @@ std::string deliver_signature(Pass pass, std::int64_t classes);                 
 std::string submit_signature();  // buffers, and tasks worth several
 bool of_submission(std::string_view signature);
 std::string combine_signature(const WorkPlace& place, bool gradient);  // channels x chunks
+std::string track_signature(const WorkPlace& place);                   // channels x groups
 std::string reduce_signature(const WorkPlace& place);                  // bytes of all slots
 std::string measure_signature(const WorkPlace& place);                 // bytes
 std::string clip_signature(const WorkPlace& place);                    // buckets

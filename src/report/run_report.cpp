@@ -80,6 +80,11 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
   tiles.push_back(tile("throughput",
                        number_text(throughput_of(run, std::span(points).subspan(warm_up.steps))),
                        "images/s", "images over time after warm-up"));
+  if (const Json energy = run.value("energy", Json()); energy.is_object())
+    tiles.push_back(tile("energy",
+                         energy["joules"].is_number() ? number_text(energy["joules"].get<double>())
+                                                      : std::string("?"),
+                         "J", energy["source"].get<std::string>() + ", of the whole run"));
   if (const auto taken = taken_by_others(run); !disturbed_text(taken).empty())
     tiles.push_back(tile("disturbed", formatted("%.0f", 100 * *taken), "%",
                          "of the workers' CPU time was taken by others"));

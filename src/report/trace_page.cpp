@@ -296,7 +296,7 @@ class TracePage {
         trace::energy_of(record_.counters, analysis_.window.first_step, analysis_.window.last_step);
     if (!energy) return;
     tiles.push_back(tile("energy", number_text(energy->a_step()), "J a step",
-                         energy->measured ? "measured" : "estimated from the platform's watts"));
+                         energy->measured ? "measured" : "modelled from the platform's watts"));
   }
 
   void add_tables(const Json& segments) {

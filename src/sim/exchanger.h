@@ -1,4 +1,5 @@
-// Plays the exchange of every bucket of a step in simulated time.
+// Plays the exchanges of a step in simulated time: of every bucket's gradients, and of the sums
+// where chunks of several ranks meet.
 #pragma once
 
 #include <functional>
@@ -69,7 +70,7 @@ class ExchangeRoutes {
   std::size_t messages_ = 0;
 };
 
-// One bucket of one step.
+// One bucket of one step, or one meeting.
 class BucketExchange {
  public:
   using Done = std::function<void(int rank)>;

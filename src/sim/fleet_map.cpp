@@ -25,6 +25,8 @@ FleetMap::FleetMap(const Fleet& fleet)
     nodes.insert(rank.node);
     nodes.insert(rank.nodes.begin(), rank.nodes.end());
   }
+  for (int node = 0; node < wiring_.nodes(); ++node)
+    if (!nodes.contains(node)) unused_watts_ += wiring_.node(node).watts_unused();
   for (const int node : nodes) {
     const std::vector<PlatformGroup>& groups = wiring_.node(node).groups;
     for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
@@ -46,11 +48,14 @@ void FleetMap::require_same_buckets() const {
     for (const Bucket& bucket : work.blueprint().buckets) bytes.push_back(bucket.bytes);
     return bytes;
   };
-  for (const NodeWork& each : works_)
+  for (const NodeWork& each : works_) {
+    if (several_ && each.meetings() != works_.front().meetings())
+      throw Error("internal: ranks of one plan meet at different points");
     if (several_ && bytes_of(each) != bytes_of(works_.front()))
       throw InputError(
           "the nodes of the plan cut their gradients differently: give all of them the same "
           "segments and bucket_bytes");
+  }
 }
 
 int FleetMap::host_of(int node, Device device) const {

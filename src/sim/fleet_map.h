@@ -31,6 +31,7 @@ class FleetMap {
   };
   const std::vector<World::Host>& hosts() const { return hosts_; }
   const std::vector<HostName>& host_names() const { return host_names_; }
+  double unused_watts() const { return unused_watts_; }  // of the nodes that no rank is on
   int host_of(int node, Device device) const;
   // Adds what its memories need to the routes.
   RankHosts hosts_of_rank(const Rank& rank, std::vector<std::vector<int>>& routes) const;
@@ -46,6 +47,7 @@ class FleetMap {
   std::vector<NodeWork> works_;
   std::vector<World::Host> hosts_;
   std::vector<HostName> host_names_;
+  double unused_watts_ = 0;
   std::map<std::tuple<int, int, int>, int> numbers_;  // by node, group and unit
 };
 

@@ -1,4 +1,4 @@
-// From a plan, or from what every rank of a platform should do, to a fleet that can be simulated.
+// From a plan to a fleet that can be simulated.
 #pragma once
 
 #include <map>
@@ -20,28 +20,15 @@ class PreparedFleet {
  public:
   PreparedFleet(Graph graph, Recipe recipe, Platform platform, Profiles profiles);
 
-  // The ranks are the plan's nodes; a pipeline is one rank. Nodes are found on the platform by
-  // name, their groups by name or else by kind; a plan of one node goes to the first. Throws
-  // InputError that names what is not there.
+  // The ranks are the plan's nodes, several of which may be on one node of the platform; a pipeline
+  // is one rank. Nodes are found on the platform by name, their groups by name or else by kind; a
+  // plan of one node goes to the first. Chunks of several ranks meet where the recipe wants it.
+  // Throws InputError that names what is not there.
   void follow(const Plan& plan);
 
-  struct Spread {
-    int workers = 0;          // cores of a rank; 0: all of its group
-    int team = 0;             // threads of a worker; 0: see below
-    PlanOptions plan;         // of a rank, but for its workers
-    std::int64_t batch = 32;  // of a rank
-    bool by_speed = false;    // the ranks' batches together, shared out by their speed
-    int ranks = 0;            // the first so many; 0: all
-    NodeUpdate update = NodeUpdate::ring;
-    bool server_sends_last = false;
-    double images_per_s = 0;  // of one rank alone, if measured; 0: as the platform says
-  };
-  // A rank for each GPU, and for the cores of each node that has none. Several ranks on cores run
-  // one task at a time each, on all their cores.
-  void spread(const Spread& spread);
+  void server_sends_last() { fleet_.server_sends_last = true; }  // see Fleet
 
   const Fleet& fleet() const { return fleet_; }
-  int room() const;                              // ranks that spread() could make
   int threads() const;                           // of the first rank's workers
   std::int64_t batch() const { return batch_; }  // of all ranks
   bool estimated() const { return estimated_; }  // costs are not measured ones
@@ -57,7 +44,7 @@ class PreparedFleet {
   struct Kind {
     // A profile for each stage of a pipeline, else one.
     Kind(const Graph& graph, const Recipe& recipe, const Plan& plan,
-         std::vector<std::shared_ptr<const Profile>> profiles);
+         std::vector<std::shared_ptr<const Profile>> profiles, bool several_ranks);
     Blueprint blueprint;
     std::vector<Blueprint> stages;  // by group, of a pipeline
     TaskList list;
@@ -66,9 +53,11 @@ class PreparedFleet {
     std::vector<std::size_t> rooms;
   };
   int kind_of(const std::string& key, const Plan& plan,
-              const std::vector<const PlatformGroup*>& devices);
+              const std::vector<const PlatformGroup*>& devices, bool several_ranks);
   std::shared_ptr<const Profile> profile_of(const std::vector<const PlatformGroup*>& devices) const;
-  std::vector<Device> devices_for(const Plan& plan, const PlatformNode& node) const;
+  // `taken`: units of the node's GPUs that other ranks have, by group.
+  std::vector<Device> devices_for(const Plan& plan, const PlatformNode& node,
+                                  std::vector<int>& taken) const;
   int node_for(const Plan& plan, std::size_t n) const;
   void follow_stages(const Plan& plan);
 
@@ -76,6 +65,7 @@ class PreparedFleet {
   Recipe recipe_;
   Profiles profiles_;
   Wiring wiring_;
+  std::map<std::string, int> nodes_by_name_;
   Fleet fleet_;
   std::vector<std::unique_ptr<Kind>> kinds_;
   std::map<std::string, int> numbers_;  // of kinds, by key

@@ -23,14 +23,20 @@ class FleetRun {
       rank_hosts_.push_back(map.hosts_of_rank(rank, shape.routes));
     if (map.several()) {
       const bool each = static_cast<int>(fleet.ranks.size()) <= options.message_ranks;
-      routes_.emplace(make_exchange(fleet.update, map.endpoints(), map.wiring()), map.wiring(),
-                      each, shape.routes);
+      const auto routes = [&](NodeUpdate how) {
+        return ExchangeRoutes(make_exchange(how, map.endpoints(), map.wiring()), map.wiring(), each,
+                              shape.routes);
+      };
+      gradient_routes_ = routes(fleet.update);
+      // A few kilobytes: what counts is the number of messages that wait for each other.
+      if (map.works().front().meetings() > 0) meeting_routes_ = routes(NodeUpdate::tree);
     }
     world_.emplace(shape);
     wires_of_route_ = std::move(shape.routes);
-    if (routes_)
-      for (const ExchangeRoutes::Alike& each : routes_->alike())
-        wires_of_route_[static_cast<std::size_t>(each.route)].push_back(each.wire);
+    for (const auto& routes : {&gradient_routes_, &meeting_routes_})
+      if (*routes)
+        for (const ExchangeRoutes::Alike& each : (*routes)->alike())
+          wires_of_route_[static_cast<std::size_t>(each.route)].push_back(each.wire);
   }
 
   ReplicaOutcome run(int replica) {
@@ -75,10 +81,9 @@ class FleetRun {
     const auto number = static_cast<int>(r);
     engines_.push_back(std::make_unique<NodeEngine>(
         *world_, map_.work(rank), rank_hosts_[r], std::move(engine),
-        NodeEngine::Callbacks{[this, number](std::int64_t step, BucketId bucket) {
-                                exchange(step, bucket).ready(number);
-                              },
-                              [this](std::int64_t step) { step_done(step); }}));
+        NodeEngine::Callbacks{
+            [this, number](std::int64_t step, ExchangeId id) { exchange(step, id).ready(number); },
+            [this](std::int64_t step) { step_done(step); }}));
   }
 
   std::uint64_t chance_of(std::size_t rank, int replica) const {
@@ -98,18 +103,19 @@ class FleetRun {
     return shifts;
   }
 
-  BucketExchange& exchange(std::int64_t step, BucketId bucket) {
-    std::unique_ptr<BucketExchange>& found = exchanges_[{step, bucket}];
+  BucketExchange& exchange(std::int64_t step, ExchangeId id) {
+    std::unique_ptr<BucketExchange>& found = exchanges_[{step, id}];
     if (!found) {
-      const double bytes =
-          static_cast<double>(map_.works().front().blueprint().buckets[bucket.value].bytes);
-      bytes_ += bytes * routes_->total_share();
+      const NodeWork& work = map_.works().front();
+      const ExchangeRoutes& routes = work.of_bucket(id) ? *gradient_routes_ : *meeting_routes_;
+      const double bytes = work.exchange_bytes(id);
+      bytes_ += bytes * routes.total_share();
       found = std::make_unique<BucketExchange>(
-          *world_, *routes_, static_cast<int>(fleet_.ranks.size()), bytes,
-          [this, step, bucket](int rank) {
-            engines_[static_cast<std::size_t>(rank)]->exchanged(step, bucket);
+          *world_, routes, static_cast<int>(fleet_.ranks.size()), bytes,
+          [this, step, id](int rank) {
+            engines_[static_cast<std::size_t>(rank)]->exchanged(step, id);
           });
-      if (serves() && fleet_.server_sends_last)
+      if (work.of_bucket(id) && serves() && fleet_.server_sends_last)
         found->hold([this, step] { world_->later(0, [this, step] { one_held(step); }); });
     }
     return *found;
@@ -122,7 +128,7 @@ class FleetRun {
   void one_held(std::int64_t step) {
     const std::size_t buckets = map_.works().front().blueprint().buckets.size();
     if (++held_[step] < buckets) return;
-    for (std::uint32_t b = 0; b < buckets; ++b) exchange(step, BucketId{b}).release();
+    for (std::uint32_t b = 0; b < buckets; ++b) exchange(step, ExchangeId{b}).release();
   }
 
   void step_done(std::int64_t step) {
@@ -144,11 +150,11 @@ class FleetRun {
   const FleetMap& map_;
   const SimulationOptions& options_;
   std::vector<RankHosts> rank_hosts_;
-  std::optional<ExchangeRoutes> routes_;
+  std::optional<ExchangeRoutes> gradient_routes_, meeting_routes_;
   std::optional<World> world_;
   std::vector<std::vector<int>> wires_of_route_;
   std::vector<std::unique_ptr<NodeEngine>> engines_;
-  std::map<std::pair<std::int64_t, BucketId>, std::unique_ptr<BucketExchange>> exchanges_;
+  std::map<std::pair<std::int64_t, ExchangeId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
   std::vector<std::size_t> ranks_left_;
   std::vector<double> joules_at_begin_;

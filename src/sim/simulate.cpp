@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "sim/aside.h"
@@ -26,6 +27,8 @@ std::vector<trace::Counter> joules_of(const FleetMap& map, const ReplicaOutcome&
       const double before = s > 0 ? outcome.joules[(s - 1) * hosts + h] : 0;
       sums[map.host_names()[h].group] += outcome.joules[s * hosts + h] - before;
     }
+    const double seconds = outcome.step_ends[s] - (s > 0 ? outcome.step_ends[s - 1] : 0);
+    if (map.unused_watts() > 0) sums["unused nodes"] += map.unused_watts() * seconds;
     for (const auto& [group, joules] : sums)
       counters.push_back({"energy " + group, "J", "estimate", static_cast<std::int64_t>(s) + 1,
                           nanoseconds(outcome.step_ends[s]), joules});
@@ -168,6 +171,38 @@ std::size_t warm_up(std::int64_t steps) {
   return steps == 1 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(1, steps / 3));
 }
 
+// Joules of a host in a step, of those that count.
+double joules_a_step(const FleetMap& map, const ReplicaOutcome& outcome, std::size_t host) {
+  const std::size_t steps = outcome.step_ends.size(), hosts = map.hosts().size();
+  const std::size_t skipped = warm_up(static_cast<std::int64_t>(steps));
+  const double before = skipped > 0 ? outcome.joules[(skipped - 1) * hosts + host] : 0;
+  return (outcome.joules[(steps - 1) * hosts + host] - before) /
+         static_cast<double>(steps - skipped);
+}
+
+std::vector<GroupEnergy> energy_by_group(const FleetMap& map, const ReplicaOutcome& outcome,
+                                         double step_s) {
+  std::map<std::pair<std::string, std::string>, GroupEnergy> rows;
+  std::set<int> used;
+  for (std::size_t h = 0; h < map.hosts().size(); ++h) {
+    const FleetMap::HostName& name = map.host_names()[h];
+    const World::Host& host = map.hosts()[h];
+    used.insert(name.node);
+    GroupEnergy& row = rows[{map.wiring().node(name.node).name, name.group}];
+    row.node = map.wiring().node(name.node).name;
+    row.group = name.group;
+    row.devices += host.cores;
+    const double idle = host.idle_watts * host.cores * step_s;
+    row.idle_j += idle;
+    row.tasks_j += joules_a_step(map, outcome, h) - idle;
+  }
+  std::vector<GroupEnergy> all;
+  for (auto& [key, row] : rows) all.push_back(std::move(row));
+  const int unused = map.wiring().nodes() - static_cast<int>(used.size());
+  if (unused > 0) all.push_back({"unused nodes", "", unused, map.unused_watts() * step_s, 0});
+  return all;
+}
+
 void add_use(Simulated& made, const Fleet& fleet, const FleetMap& map,
              const ReplicaOutcome& outcome, std::int64_t steps) {
   const std::size_t first_step = warm_up(steps);
@@ -185,6 +220,11 @@ void add_use(Simulated& made, const Fleet& fleet, const FleetMap& map,
       made.groups.push_back({static_cast<int>(r), p,
                              map.wiring().node_name(fleet.ranks[r].node_of(p)),
                              work.pools()[p].group, work.pools()[p].workers, busy[p] / counted});
+    for (std::size_t p = 0; p < fleet.ranks[r].devices.size(); ++p)
+      made.groups[made.groups.size() - work.pools().size() + p].energy_j =
+          joules_a_step(map, outcome,
+                        static_cast<std::size_t>(
+                            map.host_of(fleet.ranks[r].node_of(p), fleet.ranks[r].devices[p])));
   }
 }
 
@@ -207,6 +247,7 @@ Simulated simulate(const Fleet& fleet, const SimulationOptions& options) {
     made.energy_j.push_back(energy ? energy->a_step() : 0);
   }
   add_use(made, fleet, map, outcomes.front(), options.steps);
+  made.energy = energy_by_group(map, outcomes.front(), made.step_s.front());
   made.tasks = static_cast<std::int64_t>(outcomes.front().events.size());
   made.exchanged_bytes = outcomes.front().bytes.front() / static_cast<double>(options.steps);
   made.record = RecordMaker(fleet, map, options, outcomes.front()).make();

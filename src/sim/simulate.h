@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,15 @@ struct GroupUse {
   std::size_t pool = 0;  // groups of its plan by GroupId, then those that only load
   std::string node, group;
   int workers = 0;
-  double busy_s = 0;  // of all its workers, in a step
+  double busy_s = 0;                    // of all its workers, in a step
+  std::optional<double> energy_j = {};  // of its devices in a step; none: they are another group's
+};
+
+// What devices of one group of the platform draw in a step, by the platform's watts.
+struct GroupEnergy {
+  std::string node, group;  // as the platform names them, however many nodes are alike
+  int devices = 0;
+  double idle_j = 0, tasks_j = 0;  // joules of being powered, and of working beyond that
 };
 
 struct Simulated {
@@ -69,8 +78,10 @@ struct Simulated {
   // By replica, in a step, once the pipeline has filled: the first third of the steps is left out.
   std::vector<double> step_s, energy_j;
   std::vector<GroupUse> groups;  // in the first replica
-  std::int64_t tasks = 0;        // of a replica
-  double exchanged_bytes = 0;    // sent in a step by all ranks, or stages, together
+  // Likewise; their sum is energy_j. Nodes that no rank is on are one row without a group.
+  std::vector<GroupEnergy> energy;
+  std::int64_t tasks = 0;      // of a replica
+  double exchanged_bytes = 0;  // sent in a step by all ranks, or stages, together
 };
 
 // In a process of its own: SimGrid's engine cannot be made twice, and ends the process on a

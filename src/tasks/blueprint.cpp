@@ -59,10 +59,11 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
     }
     if (!node.op->meets) continue;
     const std::size_t channels = padded_channels(node.shape.channels());
+    const auto groups = static_cast<std::size_t>(blueprint.groups_per_chunk);
     blueprint.statistics_offset[id.value] = place.statistics_bytes;
-    place.statistics_bytes += statistics_rows * channels * sizeof(float);
+    place.statistics_bytes += groups * statistics_rows * channels * sizeof(float);
     blueprint.partials_offset[id.value] = place.partials_bytes;
-    place.partials_bytes += partials_rows * channels * sizeof(double);
+    place.partials_bytes += groups * partials_rows * channels * sizeof(double);
   }
 }
 
@@ -111,7 +112,7 @@ Numbers numbers_of(const Recipe& recipe) {
 }
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training) {
+                         bool training, bool several_ranks) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
   Blueprint blueprint{.graph = graph,
@@ -132,7 +133,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .partials_offset = std::vector<std::size_t>(nodes),
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
-                      .precision = numbers.precision};
+                      .precision = numbers.precision,
+                      .several_ranks = several_ranks};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
@@ -147,6 +149,9 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
       blueprint.packed_room[g][node.id.value] =
           packed_bytes(graph, node, *groups[g], numbers.precision);
   }
+  blueprint.group_samples = statistics_group(graph);
+  if (const std::int64_t group = blueprint.group_samples; group > 0)
+    blueprint.groups_per_chunk = (largest + group - 1) / group;
   blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
                            dtype_bytes(numbers.samples);
   blueprint.targets_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
@@ -170,15 +175,23 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
   return blueprint;
 }
 
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live) {
-  std::int64_t batch = 0;
-  for (const Chunk& chunk : chunks) batch += chunk.capacity;
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+                                 std::int64_t granule) {
+  const auto granules = [&](std::int64_t samples) { return (samples + granule - 1) / granule; };
+  std::int64_t all = 0;  // granules of a full batch
+  for (const Chunk& chunk : chunks) all += granules(chunk.capacity);
+  // Of granules that cannot be shared out evenly the earlier chunks get more: the last chunk's last
+  // granule may have no room for a whole one.
+  const auto live_before = [&](std::int64_t before) {
+    if (granule == 1) return before * live / all;
+    return std::min(live, (before * granules(live) + all - 1) / all * granule);
+  };
   std::vector<ChunkSpan> spans;
   std::int64_t before = 0;
   for (const Chunk& chunk : chunks) {
-    const std::int64_t first = before * live / batch;
-    before += chunk.capacity;
-    spans.push_back({first, before * live / batch - first});
+    const std::int64_t first = live_before(before);
+    before += granules(chunk.capacity);
+    spans.push_back({first, live_before(before) - first});
   }
   return spans;
 }

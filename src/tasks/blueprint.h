@@ -29,20 +29,13 @@ struct SegmentPlace {
   std::size_t state_bytes = 0, statistics_bytes = 0, partials_bytes = 0;
 };
 
-// Per meeting operator, floats: mean, inverse deviation, and for backward the mean gradient and the
-// mean of gradient times distance from the mean. Per chunk, doubles: two sums each way.
-constexpr std::size_t statistics_rows = 4;
-constexpr std::size_t partials_rows = 2;
-
-// Channels rounded up to the widest block, so that vector kernels may run over the end.
-constexpr std::size_t padded_channels(std::int64_t channels) {
-  return static_cast<std::size_t>((channels + 15) / 16 * 16);
-}
-
 struct Blueprint {
   Graph graph;
   Plan plan;
   std::vector<Chunk> chunks;
+  // Samples whose statistics are taken together: statistics_group() of the graph. If above 0, every
+  // chunk has statistics of its own, and room for those of so many groups.
+  std::int64_t group_samples = 0, groups_per_chunk = 1;
   GroupId owner;                              // keeps parameters and takes the steps
   std::vector<std::vector<ValueForm>> forms;  // by group, then node
   GradientFlow flow;
@@ -61,10 +54,12 @@ struct Blueprint {
   OptimizerSettings optimizer;
   Dtype sample_dtype = Dtype::u8;
   Precision precision = Precision::fp32;
+  bool several_ranks = false;  // others have the rest of the batch: chunks meet with theirs
 
-  bool cut() const { return chunks.size() > 1; }
+  // The batch comes in several chunks, here or elsewhere.
+  bool cut() const { return chunks.size() > 1 || several_ranks; }
   // StarPU adds the gradients; with a single chunk there is nothing to add.
-  bool by_redux() const { return plan.reduction == Reduction::redux && cut(); }
+  bool by_redux() const { return plan.reduction == Reduction::redux && chunks.size() > 1; }
   // The forward and backward of a chunk are one task, so its arena may serve the next chunk.
   bool whole_chunks() const;
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
@@ -86,14 +81,16 @@ struct Numbers {
 Numbers numbers_of(const Recipe& recipe);
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training);
+                         bool training, bool several_ranks = false);
 
 // How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
-// batch is shared out in the plan's proportions; a chunk may get none.
+// batch is shared out in the plan's proportions, in whole granules but for its last; a chunk may
+// get none.
 struct ChunkSpan {
   std::int64_t first = 0, count = 0;
 };
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live);
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+                                 std::int64_t granule = 1);
 
 // Room for a node's parameters in the form its group's kernels read: on CPUs forward and backward
 // copies of a convolution's weights with channels padded to whole blocks, and its bias; on GPUs

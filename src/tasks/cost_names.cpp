@@ -107,6 +107,14 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       return {met(combine_signature(owner, back), 16),
               static_cast<double>(channels) * static_cast<double>(blueprint_.chunks.size())};
     }
+    case Phase::track: {
+      double channels = 0;
+      for (const NodeId id : blueprint_.segments[action.segment.value].train.grouped)
+        channels += static_cast<double>(graph.node(id).shape.channels());
+      return {met(track_signature(owner), 16),
+              channels * static_cast<double>(blueprint_.groups_per_chunk) *
+                  static_cast<double>(blueprint_.chunks.size())};
+    }
     case Phase::reduce:
       return {met(reduce_signature(owner), 1), bucket_bytes() * gradient_slots(blueprint_.plan)};
     case Phase::measure:

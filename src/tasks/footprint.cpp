@@ -19,9 +19,10 @@ GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first
       return blueprint.chunks[second].group;
     case BufferKind::gradient:
       return blueprint.group_of_slot(second);
+    case BufferKind::statistics:
+      return blueprint.group_samples > 0 ? blueprint.chunks[second].group : blueprint.owner;
     case BufferKind::packed:
       return GroupId{second};
-    case BufferKind::statistics:
     case BufferKind::state:
     case BufferKind::parameters:
     case BufferKind::moment:

@@ -179,6 +179,7 @@ class Lowering {
         }
         if (part + 1 < program.forward.size()) meet(segment, part, Phase::combine);
       }
+      if (!program.grouped.empty()) track(segment);
     }
   }
 
@@ -274,10 +275,19 @@ class Lowering {
   }
 
   void touch_meeting(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk) {
-    if (!graph_.node(step.node).op->meets) return;
+    const Node& node = graph_.node(step.node);
+    if (!node.op->meets) return;
     const SegmentPlace& place = blueprint_.segments[s.value];
+    const bool grouped = statistics_group(node) > 0;
     const auto statistics = [&](Mode mode) {
-      touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes), mode);
+      touch(task,
+            segment_buffer(BufferKind::statistics, s, place.statistics_bytes,
+                           grouped ? chunk.id.value : 0),
+            mode);
+    };
+    const auto partials = [&](Mode mode) {
+      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+            mode);
     };
     const auto state = [&](Mode mode) {
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), mode);
@@ -285,7 +295,10 @@ class Lowering {
     switch (step.work) {
       case Work::forward:
         if (pass_ == Pass::train) statistics(Mode::read_write);
-        state(pass_ == Pass::train ? Mode::read_write : Mode::read);
+        if (pass_ == Pass::train && grouped)
+          partials(Mode::read_write);
+        else
+          state(pass_ == Pass::train ? Mode::read_write : Mode::read);
         break;
       case Work::backward:
         statistics(Mode::read_write);
@@ -293,8 +306,7 @@ class Lowering {
       case Work::statistics:
       case Work::gradient_sums:
         if (step.work == Work::gradient_sums) statistics(Mode::read);
-        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-              Mode::read_write);
+        partials(Mode::read_write);
         break;
       case Work::normalise:
       case Work::gradient_apply:
@@ -315,6 +327,17 @@ class Lowering {
           Mode::read_write);
     if (phase == Phase::combine)
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
+  }
+
+  // Nothing of this step waits for it.
+  void track(SegmentId s) {
+    const SegmentPlace& place = blueprint_.segments[s.value];
+    Task& task = task_for(blueprint_.owner, false);
+    task.actions.push_back({.phase = Phase::track, .segment = s});
+    for (const Chunk& chunk : blueprint_.chunks)
+      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+            Mode::read);
+    touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
   }
 
   // What a GPU computed is delivered by tasks of their own, after the step's.
@@ -448,9 +471,9 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 12> phase_names{
-    "load",   "forward", "combine", "deliver", "backward", "combine_gradient",
-    "reduce", "measure", "clip",    "update",  "pack",     "submit"};
+constexpr std::array<std::string_view, 13> phase_names{
+    "load",    "forward", "combine", "deliver", "backward", "combine_gradient", "track", "reduce",
+    "measure", "clip",    "update",  "pack",    "submit"};
 
 GroupId cpu_group_of(const Blueprint& blueprint) {
   const auto groups = groups_of(blueprint.plan);

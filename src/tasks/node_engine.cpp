@@ -98,14 +98,14 @@ void NodeEngine::released(std::int64_t id, double late) {
 
 void NodeEngine::become_ready(std::int64_t id, double late) {
   at(id).ready = clock_.now() + late;
-  const std::vector<BucketId>& buckets = work_.exchanged(task_of(id));
-  if (buckets.empty()) return fetch(id);
-  offers_[static_cast<std::size_t>(id)] = static_cast<std::uint32_t>(buckets.size());
-  for (const BucketId bucket : buckets) callbacks_.offer(step_of(id), bucket);
+  const std::vector<ExchangeId>& exchanges = work_.exchanged(task_of(id));
+  if (exchanges.empty()) return fetch(id);
+  offers_[static_cast<std::size_t>(id)] = static_cast<std::uint32_t>(exchanges.size());
+  for (const ExchangeId exchange : exchanges) callbacks_.offer(step_of(id), exchange);
 }
 
-void NodeEngine::exchanged(std::int64_t step, BucketId bucket) {
-  const std::int64_t id = number(step, work_.awaits(bucket));
+void NodeEngine::exchanged(std::int64_t step, ExchangeId exchange) {
+  const std::int64_t id = number(step, work_.awaits(exchange));
   if (--offers_[static_cast<std::size_t>(id)] == 0) fetch(id);
 }
 

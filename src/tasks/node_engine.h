@@ -35,8 +35,8 @@ struct RankHosts {
 class NodeEngine {
  public:
   struct Callbacks {
-    // A bucket's gradients are complete on this rank; exchanged() must be called in time.
-    std::function<void(std::int64_t step, BucketId)> offer;
+    // This rank has its part of an exchange; exchanged() must be called in time.
+    std::function<void(std::int64_t step, ExchangeId)> offer;
     std::function<void(std::int64_t step)> step_done;
   };
   struct Options {
@@ -51,7 +51,7 @@ class NodeEngine {
              Callbacks callbacks);
 
   void begin();
-  void exchanged(std::int64_t step, BucketId bucket);
+  void exchanged(std::int64_t step, ExchangeId exchange);
 
   const std::vector<TaskEvents>& events() const { return events_; }  // by step, then task
   double finished(std::int64_t step) const { return finished_[static_cast<std::size_t>(step)]; }

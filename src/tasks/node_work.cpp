@@ -11,6 +11,18 @@
 #include "tasks/stages.h"
 
 namespace regatta {
+namespace {
+
+// Of the sums that a rank brings to a meeting.
+std::size_t meeting_bytes(const Blueprint& blueprint, const Action& action) {
+  const std::vector<NodeId>& meetings = blueprint.segments[action.segment.value].train.meetings;
+  const bool back = action.phase == Phase::combine_gradient;
+  const NodeId node = meetings[back ? meetings.size() - 1 - action.part : std::size_t{action.part}];
+  return partials_rows * padded_channels(blueprint.graph.node(node).shape.channels()) *
+         sizeof(double);
+}
+
+}  // namespace
 
 NodeCosts::NodeCosts(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs)
     : blueprint_(blueprint), list_(list), runtime_(costs.runtime()) {
@@ -23,17 +35,8 @@ NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskC
                    std::vector<FixedPlace> places, bool several_ranks)
     : NodeCosts(blueprint, list, costs),
       places_(std::move(places), workers_of(blueprint.plan).size()) {
-  constexpr std::size_t nobody = ~std::size_t{0};
-  awaiting_.assign(blueprint.buckets.size(), nobody);
   exchanged_.resize(list.tasks.size());
-  if (several_ranks)
-    for (std::size_t t = 0; t < list.tasks.size(); ++t)
-      // With clipping a bucket is measured before it is updated: the first to come waits.
-      for (const BucketId bucket : awaited_buckets(list.tasks[t])) {
-        if (awaiting_[bucket.value] != nobody) continue;
-        awaiting_[bucket.value] = t;
-        exchanged_[t].push_back(bucket);
-      }
+  if (several_ranks) find_exchanges();
   levels_.resize(pools().size());
   for (std::uint32_t g = 0; g < groups_of(blueprint.plan).size(); ++g)
     levels_[g] = costs.spread(GroupId{g});
@@ -41,6 +44,29 @@ NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskC
   if (staged()) submit_side_by_side();
   submission_seconds_ = std::ranges::max(submission_);
   connect();
+}
+
+void NodeWork::find_exchanges() {
+  constexpr std::size_t nobody = ~std::size_t{0};
+  for (const Bucket& bucket : blueprint().buckets) {
+    awaiting_.push_back(nobody);
+    exchange_bytes_.push_back(static_cast<double>(bucket.bytes));
+  }
+  for (std::size_t t = 0; t < list().tasks.size(); ++t) {
+    // With clipping a bucket is measured before it is updated: the first to come waits.
+    for (const BucketId bucket : awaited_buckets(list().tasks[t])) {
+      if (awaiting_[bucket.value] != nobody) continue;
+      awaiting_[bucket.value] = t;
+      exchanged_[t].push_back({bucket.value});
+    }
+    if (!blueprint().several_ranks) continue;
+    for (const Action& action : list().tasks[t].actions) {
+      if (action.phase != Phase::combine && action.phase != Phase::combine_gradient) continue;
+      exchanged_[t].push_back({static_cast<std::uint32_t>(awaiting_.size())});
+      awaiting_.push_back(t);
+      exchange_bytes_.push_back(static_cast<double>(meeting_bytes(blueprint(), action)));
+    }
+  }
 }
 
 // Each stage of a pipeline its own tasks.
@@ -188,6 +214,7 @@ int NodeWork::home_memory(std::uint32_t buffer) const {
     case BufferKind::packed:
       return memory_of(GroupId{what.second});
     case BufferKind::statistics:
+      return blueprint().group_samples > 0 ? -1 : memory_of(blueprint().owner);
     case BufferKind::state:
     case BufferKind::parameters:
     case BufferKind::moment:

@@ -65,10 +65,17 @@ class NodeCosts {
   std::vector<Line> lines_;
 };
 
+// What several ranks bring together in a step: the gradients of every bucket, numbered as buckets
+// are, then the sums of every meeting of the list, in its order.
+struct ExchangeId {
+  std::uint32_t value = 0;
+  auto operator<=>(const ExchangeId&) const = default;
+};
+
 class NodeWork : public NodeCosts {
  public:
   // `places`: what the plan fixes of the list's tasks. `several_ranks`: gradients are exchanged
-  // with other ranks.
+  // with other ranks; so are the sums of meetings, if the blueprint knows of these ranks.
   NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
            std::vector<FixedPlace> places, bool several_ranks);
 
@@ -93,9 +100,15 @@ class NodeWork : public NodeCosts {
   const std::vector<std::uint32_t>& waits(std::int64_t step) const;  // by task: for how many
   std::size_t furthest() const { return furthest_; }                 // the largest `back`, plus one
 
-  // The buckets whose exchange a task waits for, and the task that waits for a bucket's.
-  const std::vector<BucketId>& exchanged(std::size_t task) const { return exchanged_[task]; }
-  std::size_t awaits(BucketId bucket) const { return awaiting_[bucket.value]; }
+  // The exchanges that a task waits for, and the task that waits for an exchange.
+  const std::vector<ExchangeId>& exchanged(std::size_t task) const { return exchanged_[task]; }
+  std::size_t awaits(ExchangeId exchange) const { return awaiting_[exchange.value]; }
+  double exchange_bytes(ExchangeId exchange) const { return exchange_bytes_[exchange.value]; }
+  bool of_bucket(ExchangeId exchange) const { return exchange.value < blueprint().buckets.size(); }
+  // Meetings with other ranks.
+  std::size_t meetings() const {
+    return awaiting_.empty() ? 0 : awaiting_.size() - blueprint().buckets.size();
+  }
   int home_memory(std::uint32_t buffer) const;  // before anyone wrote it; -1: nowhere
 
  private:
@@ -103,6 +116,7 @@ class NodeWork : public NodeCosts {
     std::vector<std::vector<std::vector<std::uint32_t>>> successors;  // by back, by task
     std::vector<std::uint32_t> waits;
   };
+  void find_exchanges();
   void submit_side_by_side();
   std::vector<double> busiest_seconds() const;
   void connect();
@@ -114,8 +128,9 @@ class NodeWork : public NodeCosts {
   double submission_seconds_ = 0;
   std::vector<Pattern> patterns_;
   std::size_t furthest_ = 1;
-  std::vector<std::vector<BucketId>> exchanged_;
-  std::vector<std::size_t> awaiting_;  // by bucket
+  std::vector<std::vector<ExchangeId>> exchanged_;
+  std::vector<std::size_t> awaiting_;   // by exchange
+  std::vector<double> exchange_bytes_;  // likewise: of each rank
 };
 
 }  // namespace regatta

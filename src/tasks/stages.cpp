@@ -27,7 +27,9 @@ class Merging {
     const auto last = static_cast<std::uint32_t>(owners_.size()) - 1;
     take(0, [](Phase phase) { return phase == Phase::load; });
     for (std::uint32_t s = 0; s <= last; ++s)
-      take(s, [](Phase phase) { return phase == Phase::forward || phase == Phase::combine; });
+      take(s, [](Phase phase) {
+        return phase == Phase::forward || phase == Phase::combine || phase == Phase::track;
+      });
     take(last, [](Phase phase) { return phase == Phase::deliver; });
     for (std::uint32_t s = last + 1; s-- > 0;)
       take(s, [&](Phase phase) {
@@ -52,7 +54,7 @@ class Merging {
       const Action& what = task.actions.front();
       if (!wanted(what.phase)) continue;
       const bool of_segment = goes_back(what.phase) || what.phase == Phase::forward ||
-                              what.phase == Phase::combine ||
+                              what.phase == Phase::combine || what.phase == Phase::track ||
                               (settles(what.phase) && what.phase != Phase::clip);
       if (of_segment && what.segment.value != segment) continue;
       add(task, list, owner);
@@ -131,7 +133,9 @@ std::vector<double> fill_drain_ranks(const TaskList& list) {
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const Action& what = list.tasks[t].actions.front();
     const bool meets = what.phase == Phase::combine || what.phase == Phase::combine_gradient;
-    const int half = settles(what.phase) ? 2 : goes_back(what.phase) ? 1 : 0;
+    const int half = settles(what.phase) || what.phase == Phase::track ? 2
+                     : goes_back(what.phase)                           ? 1
+                                                                       : 0;
     turns.emplace_back(half, meets ? -1 : std::int64_t{what.chunk.value}, t);
   }
   std::ranges::sort(turns);

@@ -24,6 +24,7 @@ TaskLabel label_of(const Task& task) {
         break;
       case Phase::combine:
       case Phase::combine_gradient:
+      case Phase::track:
         label.segment = number(action.segment.value);
         label.part = number(action.part);
         break;

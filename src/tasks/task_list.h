@@ -16,6 +16,7 @@ enum class Phase {
   deliver,           // a chunk's losses (and logits) reach the host
   backward,          // a part of a segment on a chunk
   combine_gradient,  // chunks meet on the way back
+  track,             // running statistics take the mean over all groups of samples
   reduce,            // a bucket's gradient slots are summed
   measure,           // the squares of a bucket's gradient are summed, for clipping
   clip,              // all buckets' sums meet: what gradients are multiplied by
@@ -35,8 +36,8 @@ enum class BufferKind {
   border,           // (chunk, node) a value that another segment or the host reads
   border_gradient,  // (chunk, node)
   arena,            // (segment, chunk) the inside of a segment
-  partials,         // (segment, chunk) a chunk's own sums at meeting points
-  statistics,       // (segment) merged sums
+  partials,         // (segment, chunk) a chunk's own sums at meeting points, or of its groups
+  statistics,       // (segment) merged sums; (segment, chunk) if they are those of groups
   state,            // (segment) running statistics
   parameters,       // (bucket)
   moment,           // (bucket, 0 or 1) the optimizer's running mean of gradients, of squares

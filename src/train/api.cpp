@@ -179,7 +179,7 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   }
   Reporter reporter(options, folder ? &*folder : nullptr);
   const Speed speed = train(executor, job.recipe, job.data, job.test, goal, reporter);
-  if (folder) write_speed(folder->path(), speed);
+  if (folder) write_end(folder->path(), speed);
   return reporter.report(speed);
 }
 

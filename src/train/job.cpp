@@ -312,6 +312,7 @@ TrainJob open_job(const JobOptions& options) {
   Recipe& recipe = job.recipe;
   recipe.label_smoothing = options.label_smoothing;
   recipe.dropout = options.dropout;
+  recipe.batch_norm_group = options.batch_norm_group;
   job.graph = graph_for(recipe, network);
 
   recipe.model = job.network ? marked_name(*job.network) : options.model;
@@ -340,6 +341,7 @@ TrainJob open_job(const JobOptions& options) {
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
                      "' has only " + std::to_string(info.count) + " samples");
+  require_groups(recipe, job.graph, info.count);
   const std::int64_t per_epoch = steps_per_epoch(recipe, *job.data);
   recipe.schedule =
       schedule_for(options, per_epoch, last_step_of(options.epochs, options.steps, per_epoch));
@@ -383,6 +385,8 @@ Graph graph_for(const Recipe& recipe, const Graph& model) {
     }
     if (recipe.label_smoothing > 0 && node.id == model.loss())
       attributes.set("smoothing", recipe.label_smoothing);
+    if (recipe.batch_norm_group > 0 && node.op->meets)
+      attributes.set("group", recipe.batch_norm_group);
     builder.add(*node.op, node.name, node.inputs, std::move(attributes));
   }
   if (recipe.dropout && !drops)

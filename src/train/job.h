@@ -54,6 +54,7 @@ struct JobOptions {
   std::vector<std::string> class_names;
   bool new_classes = false;
   std::optional<double> dropout;
+  std::int64_t batch_norm_group = 0;  // as in Recipe
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
@@ -100,7 +101,8 @@ void set_mask(TrainJob& job, Mask mask, const std::string& from);
 // names all that keeps the job from being carried out here.
 void require_runnable(const TrainJob& job);
 
-// The graph that a recipe trains: a model's with the recipe's dropout and label smoothing, fused.
+// The graph that a recipe trains: a model's with the recipe's dropout, label smoothing and groups
+// of batch norm, fused.
 Graph graph_for(const Recipe& recipe, const Graph& model);
 
 // Likewise, by name; of a network that is not of the zoo, with what it is. For plan files.

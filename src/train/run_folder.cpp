@@ -304,10 +304,12 @@ Json to_json(const Speed& speed) {
           {"taken_by_others", speed.taken_by_others ? Json(*speed.taken_by_others) : Json()}};
 }
 
-void write_speed(const fs::path& folder, const Speed& speed) {
+void write_end(const fs::path& folder, const Speed& speed, const Json& energy) {
   Json run = read_json(folder / "run.json");
   run["speed"] = to_json(speed);
+  if (!energy.is_null()) run["energy"] = energy;
   write_file(folder / "run.json", run.dump(2) + "\n");
+  if (!energy.is_null()) LineFile(folder / metrics_name).add(Json{{"energy", energy}}.dump());
 }
 
 RunRecord read_run_json(const fs::path& folder) {

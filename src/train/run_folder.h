@@ -101,8 +101,10 @@ class RunFolder : public TrainObserver {
 void write_run_json(const std::filesystem::path& folder, const TrainJob& job,
                     std::int64_t last_step, const CheckpointPolicy& checkpoints = {});
 
-// Adds to run.json how fast the run was, under `speed`, when it has ended.
-void write_speed(const std::filesystem::path& folder, const Speed& speed);
+// Adds to run.json how fast the run was and what it drew, under `speed` and `energy`, when it has
+// ended, and the latter to metrics.jsonl: a run that is resumed has a line for each time. A null
+// energy is left out.
+void write_end(const std::filesystem::path& folder, const Speed& speed, const Json& energy = {});
 // `images_per_s`, `measured_step_s` (the typical one) and `taken_by_others`.
 Json to_json(const Speed& speed);
 

@@ -71,7 +71,7 @@ Balanced balance(const TrainJob& job, Seconds step, Seconds budget) {
     }
     tried.push_back(std::move(*known));
     trials.push_back(std::move(fresh));
-    next = next_shares(tried);
+    next = next_shares(tried, granule_of(job.graph));
   }
   // The best of several was lucky, too: it is looked at again, and whoever is the best then.
   while (!tried.empty()) {

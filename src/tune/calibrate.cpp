@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view whole_step = "step", by_blocks = "block";
 
 bool meets(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return regatta::meets(node); });
 }
 
 // A network so small that it is all runtime.
@@ -113,14 +113,13 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     bool in_turn = false;  // two chunks for each worker
   };
   std::vector<Kind> kinds;
-  const auto most_chunks = [&](int workers) {
-    return std::min<std::int64_t>(workers, recipe.batch);
-  };
+  const std::int64_t pieces = granules_of(graph, recipe.batch);
+  const auto most_chunks = [&](int workers) { return std::min<std::int64_t>(workers, pieces); };
   const auto uses = [&](DeviceKind kind) {
     return std::ranges::find(options.devices, kind) != options.devices.end();
   };
   constexpr Seconds time_for_turns{3};
-  const bool in_turn = options.in_turn && recipe.batch >= 2 * options.workers &&
+  const bool in_turn = options.in_turn && pieces >= 2 * options.workers &&
                        (options.whole_chunks || options.budget >= time_for_turns);
   if (uses(DeviceKind::cpu)) {
     if (most_chunks(options.workers) > 1)
@@ -202,7 +201,7 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   options.budget = budget;
   // Fewer samples than workers: only teams can keep them all busy. Where chunks meet, a team that
   // takes the batch whole never waits.
-  const bool few = recipe.batch < workers;
+  const bool few = granules_of(graph, recipe.batch) < workers;
   if (few || meets(graph))
     for (int team = workers; team >= (few ? 2 : std::max(2, workers / 2)); team /= 2)
       options.teams.push_back(team);

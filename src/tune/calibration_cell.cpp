@@ -370,6 +370,7 @@ class CalibrationCell::Impl {
         fill(first, count, to, targets);
       };
     }
+    input.keeps_groups = false;
     input.learning_rate = 0;  // however long it is measured, nothing runs away
     return input;
   }

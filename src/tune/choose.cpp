@@ -88,7 +88,11 @@ class Search {
  public:
   Search(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
          const CostsFor& costs)
-      : graph_(graph), recipe_(recipe), options_(options), costs_(costs) {}
+      : graph_(graph),
+        recipe_(recipe),
+        options_(options),
+        costs_(costs),
+        granule_(granule_of(graph)) {}
 
   Choice run() {
     if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
@@ -119,6 +123,9 @@ class Search {
     return recipe_.batch;
   }
 
+  // Chunks that they can be cut into, at most.
+  std::int64_t pieces() const { return granules_of(graph_, samples()); }
+
   // Numbers of workers worth a look: all up to four, then fewer and fewer.
   std::vector<int> worker_counts(int most) const {
     std::set<int> counts{1, most};
@@ -136,9 +143,9 @@ class Search {
     std::set<std::int64_t> counts{1};
     for (const std::int64_t times : {1, 2, 3, 4}) counts.insert(times * workers);
     if (workers == 1) counts.insert(8);
-    std::erase_if(counts, [&](std::int64_t count) { return count > samples(); });
-    // As many chunks as samples is the end of cutting.
-    if (samples() <= 4 * workers) counts.insert(samples());
+    std::erase_if(counts, [&](std::int64_t count) { return count > pieces(); });
+    // As many chunks as samples, or groups of them, is the end of cutting.
+    if (pieces() <= 4 * workers) counts.insert(pieces());
     return {counts.begin(), counts.end()};
   }
 
@@ -203,11 +210,11 @@ class Search {
   std::vector<Point> uneven(const Point& point) const {
     if (options_.chunks || point.chunks.size() > 1 || point.workers < 2) return {};
     const std::int64_t count = chunk_count(point);
-    if (count < 2 * point.workers || samples() < 2 * count) return {};
+    if (count < 2 * point.workers || pieces() < 2 * count) return {};
     std::vector<double> sizes(static_cast<std::size_t>(count), 3);
     std::fill_n(sizes.rbegin(), point.workers, 2);  // the last round has two thirds
     Point tapered = point;
-    tapered.chunks = shares_by_speed(sizes, samples());
+    tapered.chunks = shares_by_speed(sizes, samples(), granule_);
     return {tapered};
   }
 
@@ -343,6 +350,7 @@ class Search {
   const Recipe& recipe_;
   PlanOptions options_;
   const CostsFor& costs_;
+  std::int64_t granule_;  // samples that a cut leaves together
   std::set<Point> seen_;
   std::map<Point, Candidate> played_;
   std::optional<Plan> broken_;
@@ -381,7 +389,7 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
     if (found.known < known_both) return std::nullopt;
     speeds.push_back(1 / found.predicted.count());
   }
-  return shares_by_speed(speeds, recipe.batch);
+  return shares_by_speed(speeds, recipe.batch, granule_of(graph));
 }
 
 std::string explain(const Choice& choice, std::size_t rows) {

@@ -40,8 +40,8 @@ Known known_of(const TrainJob& job, const PlanOptions& options,
 bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
   const bool open = !options.team && !options.chunks && options.workers > 1;
   return open &&
-         (job.recipe.batch < options.workers ||
-          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return node.op->meets; }));
+         (granules_of(job.graph, job.recipe.batch) < options.workers ||
+          std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
 }
 
 // By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
@@ -62,7 +62,8 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
     if (known < known_enough) return {0, 0, coarse.step};
   }
   if (options.chunks) return coarse;
-  options.chunks = {std::min<std::int64_t>(4 * options.workers, job.recipe.batch)};
+  options.chunks = {
+      std::min<std::int64_t>(4 * options.workers, granules_of(job.graph, job.recipe.batch))};
   const Known fine = known_of(job, options, profile);
   return {std::max(coarse.share, fine.share), std::max(coarse.measured, fine.measured),
           std::min(coarse.step, fine.step)};
@@ -80,7 +81,8 @@ bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !p
 void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
   if (shares_open(plan)) return;
   if (!plan.chunks && plan.devices.size() == 1)
-    plan.chunks = {{std::min<std::int64_t>(job.recipe.batch, std::int64_t{4} * plan.workers)}};
+    plan.chunks = {
+        {std::min(granules_of(job.graph, job.recipe.batch), std::int64_t{4} * plan.workers)}};
   const Plan least = make_plan(job.graph, job.recipe, plan);
   require_valid(least, job.graph, job.recipe.batch);
   require_memory(job, least);
@@ -153,7 +155,8 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   PlannedJob planned{open_job(options), {}};
   TrainJob& job = planned.job;
   PlanOptions plan = plan_options(options);
-  if (tuning.shares) plan.chunks = {std::min<std::int64_t>(plan.workers, job.recipe.batch)};
+  if (tuning.shares)
+    plan.chunks = {std::min<std::int64_t>(plan.workers, granules_of(job.graph, job.recipe.batch))};
   std::optional<std::int64_t> steps;  // that measuring and trials must pay for; none: any
   if (tuning.for_this_run)
     steps = last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));

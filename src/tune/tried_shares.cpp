@@ -17,27 +17,28 @@ std::string chunk_of(const std::string& step, std::size_t chunk) {
 }
 
 std::vector<std::int64_t> between(const std::vector<std::int64_t>& a,
-                                  const std::vector<std::int64_t>& b) {
+                                  const std::vector<std::int64_t>& b, std::int64_t granule) {
   std::vector<double> middle;
   std::int64_t batch = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     middle.push_back(static_cast<double>(a[i] + b[i]) / 2);
     batch += a[i];
   }
-  return shares_by_speed(middle, batch);
+  return shares_by_speed(middle, batch, granule);
 }
 
 }  // namespace
 
 std::vector<std::int64_t> balanced_chunks(const std::vector<std::int64_t>& chunks,
-                                          const std::vector<double>& seconds) {
+                                          const std::vector<double>& seconds,
+                                          std::int64_t granule) {
   std::vector<double> speeds;
   std::int64_t batch = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     speeds.push_back(static_cast<double>(chunks[i]) / std::max(seconds[i], shortest));
     batch += chunks[i];
   }
-  return shares_by_speed(speeds, batch);
+  return shares_by_speed(speeds, batch, granule);
 }
 
 double TriedShares::apart_in_all() const {
@@ -62,15 +63,16 @@ const TriedShares& best_shares(std::span<const TriedShares> tried) {
   return *std::ranges::min_element(tried, {}, &TriedShares::apart);
 }
 
-std::optional<std::vector<std::int64_t>> next_shares(std::span<const TriedShares> tried) {
+std::optional<std::vector<std::int64_t>> next_shares(std::span<const TriedShares> tried,
+                                                     std::int64_t granule) {
   const auto known = [&](const std::vector<std::int64_t>& chunks) {
     return std::ranges::find(tried, chunks, &TriedShares::chunks) != tried.end();
   };
   const TriedShares& best = best_shares(tried);
-  std::vector<std::int64_t> next = balanced_chunks(best.chunks, best.seconds);
+  std::vector<std::int64_t> next = balanced_chunks(best.chunks, best.seconds, granule);
   // Costs differ from layer to layer: what evens out a whole step may be too much at most meetings.
   while (known(next)) {
-    std::vector<std::int64_t> nearer = between(best.chunks, next);
+    std::vector<std::int64_t> nearer = between(best.chunks, next, granule);
     if (nearer == next || nearer == best.chunks) return std::nullopt;
     next = std::move(nearer);
   }

@@ -13,9 +13,10 @@
 namespace regatta {
 
 // Samples of each chunk with which workers would arrive together, if a sample took each as long as
-// it did when these chunks took so many seconds.
+// it did when these chunks took so many seconds. All but the last are multiples of `granule`.
 std::vector<std::int64_t> balanced_chunks(const std::vector<std::int64_t>& chunks,
-                                          const std::vector<double>& seconds);
+                                          const std::vector<double>& seconds,
+                                          std::int64_t granule = 1);
 
 // What a typical step took with such shares.
 struct TriedShares {
@@ -38,7 +39,8 @@ const TriedShares& best_shares(std::span<const TriedShares> tried);
 
 // Which to try next: samples of the best so far are moved from the late to the early; if that was
 // tried and was no better, half as many. Nothing if no better ones are to be expected.
-std::optional<std::vector<std::int64_t>> next_shares(std::span<const TriedShares> tried);
+std::optional<std::vector<std::int64_t>> next_shares(std::span<const TriedShares> tried,
+                                                     std::int64_t granule = 1);
 
 // For the profile, under the step's signature (trial_ranking.h), and back from it.
 std::vector<Observation> observations_of(const std::string& step, const TriedShares& tried);

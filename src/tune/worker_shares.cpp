@@ -30,7 +30,8 @@ double apart_with(TrainJob& job, DeviceGroup& group, const std::vector<std::int6
                   std::vector<std::int64_t>& better) {
   use(group, chunks);
   const PricedStep step = priced_step(job);
-  better = balanced_chunks(chunks, chunk_seconds(step.blueprint(), step.list(), step.costs()));
+  better = balanced_chunks(chunks, chunk_seconds(step.blueprint(), step.list(), step.costs()),
+                           granule_of(job.graph));
   return apart(step.meetings());
 }
 
@@ -91,8 +92,10 @@ void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
   if (groups_of(job.plan).size() != 1)
     throw InputError(flag +
                      " is for CPU workers alone; of several devices tell the samples of each");
-  if (job.recipe.batch < workers)
+  const std::int64_t granule = granule_of(job.graph);
+  if (granules_of(job.graph, job.recipe.batch) < workers)
     throw InputError(flag + ": a batch of " + std::to_string(job.recipe.batch) +
+                     (granule > 1 ? " in groups of " + std::to_string(granule) : std::string()) +
                      " has no chunk for each of " + std::to_string(workers) + " workers");
   DeviceGroup& group = cpu_group_of(job.plan, "--shares");
   group.workers = workers;
@@ -100,11 +103,12 @@ void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
   group.slow = slow_workers(slow, workers);
   job.plan.placement = Placement::hybrid;
   job.plan.order.clear();
-  if (shares == WorkerShares::equal) return use(group, equal_chunks(job.recipe.batch, workers));
+  if (shares == WorkerShares::equal)
+    return use(group, equal_chunks(job.recipe.batch, workers, granule));
   if (!job.profile) job.profile = stored_profile();
   std::vector<double> speeds(static_cast<std::size_t>(workers), 1);
   for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
-  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch)));
+  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch, granule)));
   if (workers < 2 || !trials.longest) return;
   // What a chunk costs beside others is known less well than how long a few steps take.
   const Seconds step(priced_step(job).play().step_seconds);

@@ -31,6 +31,7 @@ PlatformGroup group_of(const std::string& name, DeviceKind kind, double flops,
   group.count = 2;
   group.memory = memory;
   group.costs.flops = flops;
+  if (kind == DeviceKind::cuda) group.bus = Bus{1e10, 1e10, 1e-5, ""};
   return group;
 }
 
@@ -70,8 +71,9 @@ TEST(NodePlan, SharesBySpeedReachEverySynchronisationTogether) {
   const Platform platform = unequal();
   const Plan plan = app::plan_over_nodes(lenet5(), recipe_of(1000), platform, {}, options);
   EXPECT_EQ(faults(plan, lenet5(), 1000), std::vector<std::string>{});
-  // Cores of 2 x 30 and 2 x 10 GFLOP/s, GPUs of 2 x 100.
-  const std::vector<double> speeds{6e10, 2e10, 2e10, 2e11};
+  // Cores of 2 x 30 and 2 x 10 GFLOP/s, GPUs of 100, each a rank of its own.
+  const std::vector<double> speeds{6e10, 2e10, 2e10, 1e11, 1e11};
+  ASSERT_EQ(plan.nodes.size(), speeds.size());
   std::vector<std::int64_t> shares;
   for (const PlanNode& node : plan.nodes) shares.push_back(share_of(node));
   double first = 1e9, last = 0;
@@ -80,15 +82,63 @@ TEST(NodePlan, SharesBySpeedReachEverySynchronisationTogether) {
     last = std::max(last, static_cast<double>(shares[n]) / speeds[n]);
   }
   EXPECT_LT((last - first) / last, 0.05);
-  ASSERT_EQ(plan.nodes[3].groups.size(), 2u);
+  EXPECT_EQ(plan.nodes[3].name, "box");
   EXPECT_EQ(plan.nodes[3].groups[0].kind, DeviceKind::cuda);
-  EXPECT_EQ(plan.nodes[3].groups[1].name, "gpu-1");
+  EXPECT_EQ(plan.nodes[4].name, "box");
+  EXPECT_EQ(plan.nodes[4].groups[0].name, "gpu-1");
   sim::PreparedFleet fleet(lenet5(), recipe_of(1000), platform, {});
   fleet.follow(plan);
   const std::vector<double> seconds = app::seconds_to_gradients(plan, fleet);
   ASSERT_EQ(seconds.size(), 5u);
   EXPECT_LT(1 - std::ranges::min(seconds) / std::ranges::max(seconds), 0.05);
   EXPECT_EQ(plan.platform, platform.fingerprint());
+}
+
+// Of the box with two GPUs and two cores.
+TEST(NodePlan, DevicesSayWhoComputes) {
+  app::NodeOptions options;
+  options.nodes = {"box"};
+  const auto planned = [&](std::optional<app::Devices> devices) {
+    options.devices = devices;
+    return app::plan_over_nodes(lenet5(), recipe_of(300), unequal(), {}, options);
+  };
+  const Plan both = planned(app::Devices::both);
+  ASSERT_EQ(both.nodes.size(), 2u) << "cores go with the first GPU";
+  ASSERT_EQ(both.nodes[0].groups.size(), 2u);
+  EXPECT_EQ(both.nodes[0].groups[0].kind, DeviceKind::cpu);
+  EXPECT_NEAR(static_cast<double>(share_of(both.nodes[0].groups[0])), 27, 5);
+  EXPECT_EQ(groups_of(planned(app::Devices::cpu)).size(), 1u);
+  EXPECT_EQ(groups_of(planned(app::Devices::cuda)).size(), 2u);
+  options.nodes = {"fast"};
+  EXPECT_THAT(error_text([&] { planned(app::Devices::cuda); }), HasSubstr("have no GPU"));
+}
+
+// What the cores of a GPU's node are for is decided by what they add and what it costs.
+TEST(NodePlan, RolesAreDecidedByCosts) {
+  app::NodeOptions options;
+  options.nodes = {"box"};
+  Platform platform = unequal();
+  const auto cores = [&](double flops) {
+    platform.nodes.back().groups.front().costs.flops = flops;
+    const app::NodePlan made =
+        app::planned_over_nodes(lenet5(), recipe_of(4000), platform, {}, options);
+    for (const GroupRole& each : made.roles) {
+      if (each.node == "fast") {
+        EXPECT_EQ(each.role, Role::rest);
+      }
+      if (each.node == "box" && each.group == "gpu") {
+        EXPECT_EQ(each.role, Role::compute);
+      }
+    }
+    return *std::ranges::find_if(made.roles, [](const GroupRole& each) {
+      return each.node == "box" && each.group == "cpu";
+    });
+  };
+  const GroupRole strong = cores(1e11), weak = cores(1e5);
+  EXPECT_EQ(strong.role, Role::compute) << strong.reason;
+  EXPECT_THAT(strong.reason, HasSubstr("2 cores add "));
+  EXPECT_EQ(weak.role, Role::load) << weak.reason;
+  EXPECT_THAT(weak.reason, HasSubstr("they load"));
 }
 
 TEST(NodePlan, SharesCanBeEqualOrGiven) {
@@ -143,7 +193,35 @@ TEST(NodePlan, TooLittleMemoryIsToldWithTheLargestConsumers) {
   EXPECT_THAT(text, HasSubstr("'fast/cpu' needs"));
   EXPECT_THAT(text, HasSubstr("'slow-0/cpu' needs"));
   EXPECT_THAT(text, HasSubstr("most of it for"));
+  EXPECT_THAT(text, HasSubstr("it holds 0 of its"));
   app::require_memory(lenet5(), plan, recipe_of(64), unequal());
+}
+
+// Half of what a share needs holds fewer samples than the share, and the plan with those fits.
+TEST(NodePlan, AShareThatDoesNotFitIsToldTheLargestThatDoes) {
+  app::NodeOptions options;
+  options.nodes = {"fast", "slow-0"};
+  options.shares = "90,10";
+  const auto planned = [&](const Platform& platform) {
+    return app::plan_over_nodes(lenet5(), recipe_of(100), platform, {}, options);
+  };
+  Platform platform = unequal();
+  sim::PreparedFleet fleet(lenet5(), recipe_of(100), platform, {});
+  fleet.follow(planned(platform));
+  platform.nodes[0].groups[0].memory =
+      static_cast<std::int64_t>(fleet.memory(fleet.fleet().ranks[0].kind).front().bytes / 2);
+  const std::string text = error_text(
+      [&] { app::require_memory(lenet5(), planned(platform), recipe_of(100), platform); });
+  const std::size_t at = text.find("it holds ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::int64_t most = std::stoll(text.substr(at + 9));
+  EXPECT_GT(most, 0);
+  EXPECT_LT(most, 90);
+  options.shares = std::to_string(most) + "," + std::to_string(100 - most);
+  EXPECT_NO_THROW(app::require_memory(lenet5(), planned(platform), recipe_of(100), platform));
+  options.shares = std::to_string(most + 1) + "," + std::to_string(99 - most);
+  EXPECT_THROW(app::require_memory(lenet5(), planned(platform), recipe_of(100), platform),
+               InputError);
 }
 
 TEST(NodePlan, StagesAreGivenByHand) {

@@ -71,6 +71,9 @@ TEST_F(RecipeFlagsTest, WhatMakesNoSenseIsRefusedByName) {
       {"--schedule cosine --warmup 1e", "leaves none of 10"},
       {"--warmup-start 0.5", "--warmup-start needs --warmup"},
       {"--dropout 0.5", "has no dropout layer"},
+      {"--batch-norm group:2", "has no batch norm"},
+      {"--batch-norm groups:2", "--batch-norm groups:2: use whole, or group:G"},
+      {"--batch-norm group:0", "--batch-norm group:0: use whole, or group:G"},
   };
   for (const auto& [flags, expected] : cases) {
     const ProgramRun run = train(flags, "refused");
@@ -127,6 +130,37 @@ TEST_F(RecipeFlagsTest, AResumedRunTakesTheSameSteps) {
   const ProgramRun resumed = run_regatta({"train", "--resume", at("stopped")});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(model_at("stopped", 8), model_at("straight", 8));
+}
+
+// 40 images in batches of 12: groups of 5, 5, 2, and of the epoch's last batch 4.
+TEST_F(RecipeFlagsTest, GroupsOfBatchNormAreTheRunsOnAnyPlan) {
+  const auto train_groups = [&](const std::string& flags, const std::string& out) {
+    return run_regatta(
+        words("train --model resnet18 --data synth:3x32x32/3@40 --batch 12 --granularity fixed "
+              "--batch-norm group:5 --test none --out " +
+              at(out) + " " + flags));
+  };
+  ASSERT_EQ(train_groups("--epochs 2 --chunks 1", "whole").code, 0);
+  const ProgramRun cut = train_groups("--epochs 1 --chunks 5,7 --workers 2", "cut");
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_EQ(recipe_of("cut").at("batch_norm"), "group:5");
+  EXPECT_EQ(recipe_of("cut"), recipe_of("whole"));
+  const ProgramRun resumed = run_regatta({"train", "--resume", at("cut"), "--epochs", "2"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const auto loss_of = [&](const char* name) {
+    std::ifstream metrics(folder.path() / name / "metrics.jsonl");
+    double loss = 0;
+    for (std::string line; std::getline(metrics, line);)
+      if (const Json json = Json::parse(line); json.contains("loss")) loss = json["loss"];
+    return loss;
+  };
+  EXPECT_NEAR(loss_of("cut"), loss_of("whole"), 0.02 * loss_of("whole"));
+  const ProgramRun eval =
+      run_regatta({"eval", "--run", at("cut"), "--data", "synth:3x32x32/3@10", "--batch", "7"});
+  EXPECT_EQ(eval.code, 0) << eval.err;
+  const ProgramRun broken = train_groups("--chunks 6,6", "broken");
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("all chunks but the batch's last are multiples of 5"));
 }
 
 TEST_F(RecipeFlagsTest, TestsAreOnAveragedWeightsAndSaySo) {

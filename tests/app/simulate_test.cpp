@@ -25,7 +25,7 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
   const std::string json = (folder.path() / "result.json").string();
   const std::string run = (folder.path() / "run").string();
   const ProgramRun done =
-      run_regatta({"simulate", "--model", "lenet5", "--batch", "16", "--platform", platform("lab"),
+      run_regatta({"simulate", "--model", "lenet5", "--batch", "64", "--platform", platform("lab"),
                    "--shares", "speed", "--steps", "3", "--json", json, "--out", run});
   ASSERT_EQ(done.code, 0) << done.err;
   const Json result = read_json(json);
@@ -80,6 +80,64 @@ TEST(SimulateCommand, OfAThousandNodesIsTracedOnAScreen) {
   ASSERT_EQ(traced.code, 0) << traced.err;
   EXPECT_LT(std::ranges::count(traced.out, '\n'), 60);
   EXPECT_THAT(traced.out, HasSubstr("between the busiest and the idlest; --json FILE has all"));
+}
+
+// Cores and a GPU share each batch, on a platform that has both.
+TEST(SimulateCommand, APlanWithAGpuIsReadByAllCommands) {
+  const TemporaryFolder folder;
+  const std::string plan = (folder.path() / "plan.json").string();
+  const std::string run = (folder.path() / "run").string();
+  const std::string json = (folder.path() / "compared.json").string();
+  const ProgramRun planned =
+      run_regatta({"plan", "--model", "lenet5", "--batch", "256", "--platform",
+                   platform("gpu-and-old"), "--devices", "cpu,cuda", "--explain", "--out", plan});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr(": compute: "));
+  ASSERT_EQ(run_regatta({"simulate", plan, "--platform", platform("gpu-and-old"), "--steps", "6",
+                         "--out", run})
+                .code,
+            0);
+  for (const char* command : {"trace", "doctor", "report"}) {
+    const ProgramRun done = run_regatta({command, run});
+    EXPECT_EQ(done.code, 0) << command << done.err;
+  }
+  const ProgramRun compared = run_regatta({"compare", run, "--json", json});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  const Json row = read_json(json)["rows"][0];
+  EXPECT_EQ(row["quantity"], "step_s");
+  EXPECT_NEAR(row["simulated"].get<double>(), row["measured"].get<double>(),
+              0.05 * row["measured"].get<double>());
+}
+
+// One box of seven GPUs, six of them on slow slots, as both commands see it.
+TEST(SimulateCommand, MeansTheSameAsPlan) {
+  const TemporaryFolder folder;
+  const std::string json = (folder.path() / "result.json").string();
+  const std::string plan = (folder.path() / "plan.json").string();
+  double slowest = 0, fastest = 1e9;
+  for (const char* update : {"ring", "server:cpu"})
+    for (const char* norm : {"whole", "group:32"}) {
+      const std::vector<std::string> what{
+          "--model",  "resnet50", "--batch",  "224",   "--platform",   platform("seven-gpu-box"),
+          "--update", update,     "--shares", "equal", "--batch-norm", norm};
+      std::vector<std::string> simulate{"simulate", "--steps", "3", "--json", json};
+      std::vector<std::string> make{"plan",      "--out",     plan,  "--input",
+                                    "3x224x224", "--classes", "1000"};
+      simulate.insert(simulate.end(), what.begin(), what.end());
+      make.insert(make.end(), what.begin(), what.end());
+      const ProgramRun simulated = run_regatta(simulate), planned = run_regatta(make);
+      ASSERT_EQ(simulated.code, 0) << simulated.err;
+      ASSERT_EQ(planned.code, 0) << planned.err;
+      const double step = read_json(json)["step_s"];
+      EXPECT_EQ(read_json(json)["batch"], 224);
+      EXPECT_EQ(read_json(json)["ranks"], 7);
+      EXPECT_NEAR(read_json(plan)["predicted"]["step_s"].get<double>(), step, 0.02 * step)
+          << update << ", " << norm;
+      EXPECT_EQ(read_json(plan)["plan"]["nodes"].size(), 7u);
+      slowest = std::max(slowest, step);
+      fastest = std::min(fastest, step);
+    }
+  EXPECT_GT(slowest, 1.02 * fastest) << "updates and meetings count in both";
 }
 
 TEST(SimulateCommand, SaysWhatIsWrong) {

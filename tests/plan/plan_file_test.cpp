@@ -39,7 +39,9 @@ PlanFile some_file() {
   file.plan.platform = "0123456789abcdef";
   file.platform_name = "a laptop";
   file.buckets = {{0, 4096}, {1, 64}};
-  file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20}}};
+  file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20, 3.0}}};
+  file.roles = {{"here", "cpu", Role::compute, "12 of 12 samples"},
+                {"there", "cpu", Role::rest, "its node is not among those chosen"}};
   return file;
 }
 
@@ -70,6 +72,13 @@ TEST(PlanFile, SurvivesTheDisk) {
   write_plan_file(folder.path() / "plan.json", file, lenet5());
   const PlanFile back = read_plan_file(folder.path() / "plan.json", graph_of);
   EXPECT_EQ(to_json(back, lenet5()), to_json(file, lenet5()));
+}
+
+TEST(PlanFile, KnowsRolesByName) {
+  Json json = to_json(some_file(), lenet5());
+  EXPECT_EQ(json["roles"][1]["role"], "rest");
+  json["roles"][1]["role"] = "sleep";
+  EXPECT_TRUE(says(refusal(json), "roles[1].role: role 'sleep' is unknown"));
 }
 
 TEST(PlanFile, KeepsAFixedOrder) {

@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "models/models.h"
+#include "ops/builder.h"
 #include "plan/make_plan.h"
 #include "plan/segments.h"
 #include "support/error_text.h"
+#include "support/grouped.h"
 
 namespace regatta {
 namespace {
@@ -79,6 +81,24 @@ TEST(Plan, ReportsEveryBrokenInvariant) {
   plan.steps_in_flight = 0;
   EXPECT_EQ(faults(plan, graph, 10).size(), 6u);
   EXPECT_THROW(require_valid(plan, graph, 10), InputError);
+}
+
+TEST(Plan, ChunksAreWholeGroupsOfSamples) {
+  const Graph graph = grouped(fuse(build_model("resnet18")), 16);
+  EXPECT_EQ(groups_of(make_plan(graph, recipe_of(72), {.workers = 4})).front()->chunks,
+            (std::vector<std::int64_t>{16, 16, 16, 24}));
+  EXPECT_EQ(groups_of(make_plan(graph, recipe_of(24), {.workers = 4})).front()->chunks,
+            (std::vector<std::int64_t>{16, 8}))
+      << "the batch's last group is short";
+  EXPECT_EQ(error_text([&] { make_plan(graph, recipe_of(72), {.workers = 4, .chunks = {{6}}}); }),
+            "--chunks 6: use 1 to 5, the batch norm's groups of 16 samples, or a list of sizes");
+  Plan plan = make_plan(graph, recipe_of(72), {.workers = 4, .chunks = {{32, 32, 8}}});
+  EXPECT_TRUE(faults(plan, graph, 72).empty());
+  plan.nodes[0].groups[0].chunks = {32, 8, 32};
+  EXPECT_EQ(faults(plan, graph, 72),
+            std::vector<std::string>{
+                "a chunk of 8 samples of group 'cpu' breaks up batch norm's groups: all chunks but "
+                "the batch's last are multiples of 16"});
 }
 
 TEST(Plan, SurvivesItsJson) {
@@ -172,6 +192,43 @@ TEST(Recipe, FingerprintFollowsWhatIsComputedOnly) {
   EXPECT_EQ(recipe_from_json(recipe.to_json()).fingerprint(), before);
   recipe.optimizer.momentum = 0.5;
   EXPECT_NE(recipe.fingerprint(), before);
+}
+
+TEST(Recipe, GroupsOfBatchNormAreComputedAndOthersKeepTheirFingerprint) {
+  Recipe recipe = recipe_of(10);
+  EXPECT_EQ(recipe.to_json().at("batch_norm"), "batch");
+  const std::string before = recipe.fingerprint();
+  recipe.batch_norm_group = 32;
+  EXPECT_EQ(recipe.to_json().at("batch_norm"), "group:32");
+  EXPECT_EQ(recipe_from_json(recipe.to_json()).batch_norm_group, 32);
+  EXPECT_NE(recipe.fingerprint(), before);
+  Json broken = recipe.to_json();
+  for (const char* text : {"group:", "group:0", "group:-2", "group:3x", "instance"}) {
+    broken["batch_norm"] = text;
+    EXPECT_NE(error_text([&] { recipe_from_json(broken); }).find(text), std::string::npos) << text;
+  }
+}
+
+// A vector of channels has one value a sample, so a lone sample has no variance there.
+TEST(Recipe, AGroupNeedsTwoValuesForEachChannel) {
+  NetBuilder net("vectors", {3});
+  const Graph graph = grouped(
+      std::move(net).finish(net.dense("b", net.batch_norm("n", net.dense("a", net.input(), 4)), 2)),
+      4);
+  Recipe recipe = recipe_of(8);
+  recipe.batch_norm_group = 4;
+  EXPECT_NO_THROW(require_groups(recipe, graph, 0));
+  EXPECT_NO_THROW(require_groups(recipe, graph, 22));
+  EXPECT_EQ(error_text([&] { require_groups(recipe, graph, 21); }),
+            "--batch-norm group:4: the last group of a batch of 5 is 1 sample, so batch_norm 'n' "
+            "would have one value per channel; use another group or --batch");
+  recipe.batch = 9;
+  EXPECT_NE(error_text([&] { require_groups(recipe, graph, 0); }).find("a batch of 9"),
+            std::string::npos);
+  EXPECT_NE(error_text([&] {
+              require_groups(recipe, fuse(build_model("lenet5")), 0);
+            }).find("has no batch norm"),
+            std::string::npos);
 }
 
 TEST(Segments, OpStepAndNumbersCoverTheGraphInOrder) {

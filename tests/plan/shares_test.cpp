@@ -62,6 +62,8 @@ TEST(Shares, AreWholeGroups) {
   EXPECT_EQ(balanced_shares(two, 32, 8), (Shares{24, 8}));
   const std::vector<Participant> tight{with_limits(two[0], 1, 15), two[1]};
   EXPECT_EQ(balanced_shares(tight, 32, 8), (Shares{8, 24})) << "15 samples are one whole group";
+  EXPECT_EQ(balanced_shares(two, 30, 8), (Shares{24, 6})) << "the batch's last group is short";
+  EXPECT_EQ(shares_by_speed(std::vector<double>{1, 1}, 24, 16), (Shares{16, 8}));
 }
 
 TEST(Shares, ThatDoNotExistAreRefused) {
@@ -75,7 +77,7 @@ TEST(Shares, ThatDoNotExistAreRefused) {
   EXPECT_THAT(refused({any, any, any}, 2, 1), HasSubstr("they need 3 or more"));
   EXPECT_THAT(refused({any, with_limits(any, 1, 0)}, 8, 1),
               HasSubstr("one has room for 0 and needs 1 or more"));
-  EXPECT_THAT(refused({any, any}, 10, 4), HasSubstr("whole groups of 4"));
+  EXPECT_THAT(refused({any, any, any}, 8, 4), HasSubstr("a group of 4 at least each"));
   EXPECT_THAT(refused({}, 1, 1), HasSubstr("holds 0"));
 }
 

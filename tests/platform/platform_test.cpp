@@ -93,6 +93,20 @@ TEST(Platform, EveryFaultIsToldWithItsPlace) {
                     HasSubstr("network.bandwidth: 0"), HasSubstr("nodes[0].colour")));
 }
 
+TEST(Platform, UnusedNodesDrawWhatTheirIdleDevicesDrawUnlessTold) {
+  Json json = two_nodes();
+  EXPECT_EQ(platform_from_json(json).nodes[0].watts_unused(), 4 * 1);
+  const std::string before = platform_from_json(json).fingerprint();
+  json["nodes"][0]["unused_watts"] = 0;
+  const Platform off = platform_from_json(json);
+  EXPECT_EQ(off.nodes[0].watts_unused(), 0);
+  EXPECT_EQ(off.nodes[1].watts_unused(), 4);
+  EXPECT_NE(off.fingerprint(), before);
+  EXPECT_EQ(platform_from_json(off.to_json()), off);
+  json["nodes"][0]["unused_watts"] = -1;
+  EXPECT_THAT(refusal(json), HasSubstr("nodes[0].unused_watts"));
+}
+
 TEST(Platform, IsRefusedIfItCannotBe) {
   Json json = two_nodes();
   json["regatta_platform"] = 7;

@@ -29,8 +29,8 @@ function makeRun(tasks) {
 function simulateThousandNodes() {
   const run = join(folder, "thousand");
   const platform = fileURLToPath(new URL("../../platforms/thousand.json", import.meta.url));
-  execFileSync(regatta, ["simulate", "--model", "resnet50", "--platform", platform, "--batch", "32", "--shares", "speed",
-    "--steps", "6", "--out", run]);
+  execFileSync(regatta, ["simulate", "--model", "resnet50", "--platform", platform, "--batch", "32000", "--batch-norm",
+    "group:1", "--shares", "speed",     "--steps", "6", "--out", run]);
   return run;
 }
 

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "models/models.h"
 #include "support/executor_run.h"
+#include "support/grouped.h"
 #include "tasks/task_list.h"
 
 namespace regatta {
@@ -231,6 +232,47 @@ TEST(Arena, TensorsAliveTogetherNeverOverlap) {
         }
       }
     EXPECT_GT(begun.size(), 10u);
+  }
+}
+
+// Two chunks, 20 batch norms in each of the segments together.
+TEST(Lower, GroupsOfSamplesNeverMeet) {
+  const Graph whole = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}}));
+  for (const char* segments : {"step", "block"}) {
+    PlanOptions options{.workers = 2, .chunks = {{2}}, .segments = segments};
+    const TaskList meeting = lowered(whole, 8, options);
+    const TaskList apart = lowered(grouped(whole, 2), 8, options);
+    EXPECT_EQ(count(meeting, Phase::combine), 20u);
+    EXPECT_EQ(count(meeting, Phase::track), 0u);
+    EXPECT_EQ(count(apart, Phase::combine) + count(apart, Phase::combine_gradient), 0u);
+    EXPECT_EQ(count(lowered(grouped(whole, 2), 8, options, Job::evaluate), Phase::track), 0u);
+    EXPECT_EQ(faults(apart), std::vector<std::string>{});
+  }
+  // Loads, a task for each chunk, one that tracks, then by bucket.
+  const TaskList step = lowered(grouped(whole, 2), 8, {.workers = 2, .chunks = {{2}}});
+  EXPECT_EQ(count(step, Phase::track), 1u);
+  EXPECT_EQ(count(step, Phase::forward), 2u);
+  EXPECT_EQ(lowered(grouped(whole, 2), 8, {.workers = 2, .chunks = {{1}}}).tasks.size(), 1u);
+}
+
+// Any cut and any live samples: whole groups, no more than a chunk has room for, none left out.
+TEST(ShareOut, GroupsStayWholeInAShortBatch) {
+  for (const std::vector<std::int64_t>& sizes :
+       std::vector<std::vector<std::int64_t>>{{32, 18}, {16, 16, 16, 2}, {48, 2}, {50}}) {
+    std::vector<Chunk> chunks;
+    for (const std::int64_t size : sizes)
+      chunks.push_back({ChunkId{static_cast<std::uint32_t>(chunks.size())}, {}, size, 0, {}});
+    for (std::int64_t live = 1; live <= 50; ++live) {
+      std::int64_t next = 0;
+      for (std::size_t c = 0; c < sizes.size(); ++c) {
+        const ChunkSpan span = share_out(chunks, live, 16)[c];
+        ASSERT_EQ(span.first, next);
+        ASSERT_LE(span.count, sizes[c]) << live;
+        next += span.count;
+        ASSERT_TRUE(next % 16 == 0 || next == live) << live;
+      }
+      ASSERT_EQ(next, live);
+    }
   }
 }
 

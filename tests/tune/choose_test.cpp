@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "models/models.h"
 #include "support/error_text.h"
+#include "support/grouped.h"
 
 namespace regatta {
 namespace {
@@ -159,6 +160,20 @@ TEST(Choose, EveryCandidateIsAPlanThatHolds) {
   EXPECT_GT(choice.candidates.size(), 10u);
   for (const Candidate& each : choice.candidates)
     EXPECT_EQ(faults(each.plan, graph, 13), std::vector<std::string>{});
+}
+
+TEST(Choose, EveryCandidateCutsBetweenGroups) {
+  const Graph graph =
+      grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 4);
+  const Choice choice = chosen(graph, 30, {.workers = 3});
+  EXPECT_GT(choice.candidates.size(), 10u);
+  for (const Candidate& each : choice.candidates)
+    EXPECT_EQ(faults(each.plan, graph, 30), std::vector<std::string>{});
+  PlanOptions both{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
+  const auto shares = choose_shares(graph, recipe_of(graph, 30), both, on({}));
+  ASSERT_TRUE(shares);
+  EXPECT_EQ(shares->front() % 4, 0);
+  EXPECT_EQ(shares->front() + shares->back(), 30);
 }
 
 TEST(Choose, AWishThatCannotBeMetIsToldAsWithoutAChoice) {

@@ -310,7 +310,7 @@ void combine_gradients(const Node& node, std::span<const PartialSums> chunks, fl
   }
 }
 
-std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
+std::unique_ptr<Kernel> make_whole_batch_norm(const Site& site) {
   return std::make_unique<BatchNorm>(site);
 }
 

@@ -483,7 +483,7 @@ void combine_gradients(Stream stream, const Node& node, std::span<const PartialS
   check(cudaGetLastError());
 }
 
-std::unique_ptr<Kernel> make_batch_norm(const Site& site) {
+std::unique_ptr<Kernel> make_whole_batch_norm(const Site& site) {
   return std::make_unique<BatchNorm>(site);
 }
 

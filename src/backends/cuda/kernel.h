@@ -63,6 +63,7 @@ std::unique_ptr<Kernel> make_adaptive_average_pool(const Site&);
 std::unique_ptr<Kernel> make_add(const Site&);
 std::unique_ptr<Kernel> make_average_pool(const Site&);
 std::unique_ptr<Kernel> make_batch_norm(const Site&);
+std::unique_ptr<Kernel> make_whole_batch_norm(const Site&);  // whatever its groups
 std::unique_ptr<Kernel> make_concat(const Site&);
 std::unique_ptr<Kernel> make_conv(const Site&);
 std::unique_ptr<Kernel> make_cross_entropy(const Site&);

@@ -184,8 +184,9 @@ struct TakeStep {
     Pack<float, V> mean = load_if<V>(step.mean, at), squares = load_if<V>(step.squares, at);
     Pack<float, V> average = load_if<V>(step.average, at);
     for (int v = 0; v < V; ++v) {
-      Element e{masked(step.mask, at + v) ? 0.0f : clip(gradient.values[v]), parameters.values[v],
-                mean.values[v], squares.values[v]};
+      Element e{
+          masked(step.mask, at + static_cast<std::size_t>(v)) ? 0.0f : clip(gradient.values[v]),
+          parameters.values[v], mean.values[v], squares.values[v]};
       take(step.kind, by, lars, step.mean != nullptr, e);
       parameters.values[v] = e.parameter;
       mean.values[v] = e.mean;

@@ -1,0 +1,17 @@
+// Batch norm by the statistics of fixed groups of samples: what its groups leave for the running
+// statistics.
+#pragma once
+
+#include <span>
+
+#include "backends/operands.h"
+#include "graph/graph.h"
+
+namespace regatta::cpu {
+
+// Moves the running statistics once, by the means over all groups of mean and unbiased variance,
+// each group counting by its values; groups are added in the order given.
+void track_statistics(const Node& node, std::span<const GroupSums> chunks,
+                      std::span<float* const> states);
+
+}  // namespace regatta::cpu
