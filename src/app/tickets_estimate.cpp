@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/tickets_command.h"
 #include "base/error.h"
+#include "optimize/rent.h"
 #include "platform/platform.h"
 #include "tickets/estimate.h"
 #include "tickets/folder.h"
@@ -58,9 +59,11 @@ std::vector<Machine> machines_of(const std::string& file) {
 double money_of(const Machine& machine, Seconds busy, double joules) {
   const double hours = busy.count() / 3600;
   const Price& price = machine.price;
-  if (price.rented()) return hours > 0 ? std::max(hours, price.minimum_hours) * price.per_hour : 0;
-  const double wear = price.lifetime_hours > 0 ? price.purchase * hours / price.lifetime_hours : 0;
-  return wear + joules / 3.6e6 * machine.energy_price;
+  if (hours <= 0 && price.rented()) return 0;
+  const double value_per_hour =
+      price.lifetime_hours > 0 ? price.purchase / price.lifetime_hours : 0;
+  const double energy = price.rented() ? 0 : joules / 3.6e6 * machine.energy_price;
+  return optimize::money_for(hours, price.per_hour, price.minimum_hours, value_per_hour, energy);
 }
 
 std::string number(double value) {
