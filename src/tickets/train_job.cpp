@@ -88,16 +88,6 @@ bool adopt(const fs::path& from, const fs::path& to) {
   return true;
 }
 
-TensorFile new_weights(const Graph& network, std::uint64_t seed) {
-  const Weights weights = initial_weights(network, seed);
-  TensorFile file;
-  for (const Parameter& parameter : network.parameters())
-    file.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
-  for (const Parameter& state : network.states())
-    file.tensors.push_back(to_tensor(state, weights.at(state.name)));
-  return file;
-}
-
 Json layers_of(const Mask& mask) {
   Json layers = Json::array();
   for (const MaskTensor& tensor : mask.tensors)
@@ -259,6 +249,16 @@ void ProgramTrainer::tidy(const SearchFolder& folder, std::size_t job, int claim
   std::error_code ignored;
   for (int earlier = 1; earlier < claim; ++earlier)
     fs::remove_all(claim_folder(folder.path(), folder.jobs()[job].id, earlier), ignored);
+}
+
+TensorFile new_weights(const Graph& network, std::uint64_t seed) {
+  const Weights weights = initial_weights(network, seed);
+  TensorFile file;
+  for (const Parameter& parameter : network.parameters())
+    file.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
+  for (const Parameter& state : network.states())
+    file.tensors.push_back(to_tensor(state, weights.at(state.name)));
+  return file;
 }
 
 std::optional<Mask> mask_of(const SearchFolder& folder, const Job& job) {

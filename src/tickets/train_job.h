@@ -31,6 +31,9 @@ class ProgramTrainer : public Trainer {
   TrainerOptions options_;
 };
 
+// Weights of the network drawn from `seed`, as a file that `train --init` takes.
+TensorFile new_weights(const Graph& network, std::uint64_t seed);
+
 // The mask of a job: that of its `pruned` job's weights, shuffled for JobKind::random; or its file.
 // Nothing for dense jobs.
 std::optional<Mask> mask_of(const SearchFolder& folder, const Job& job);
