@@ -1,6 +1,7 @@
 #include "tune/trial_ranking.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -121,19 +122,43 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
   return chosen;
 }
 
+bool is_doubtful(const Candidate& candidate) {
+  return candidate.was_tried() && candidate.tried > as_wrong_at_most * candidate.predicted;
+}
+
+std::string doubts(const Choice& choice) {
+  std::string text;
+  for (const Candidate& each : choice.candidates) {
+    if (!is_doubtful(each)) continue;
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "%zu chunks in segments %s on %d workers took %.3g ms a step where %.3g ms were "
+                  "predicted: passed over while another plan does as predicted\n",
+                  each.granularity.chunks, each.granularity.segments.c_str(),
+                  each.granularity.workers, 1e3 * each.tried.count(), 1e3 * each.predicted.count());
+    text += line;
+  }
+  return text;
+}
+
 void rank_by_trials(Choice& choice) {
   std::vector<Candidate>& all = choice.candidates;
   if (std::ranges::count_if(all, &Candidate::was_tried) < 2) return;
+  const bool some_trusted = std::ranges::any_of(
+      all, [](const Candidate& each) { return each.was_tried() && !is_doubtful(each); });
+  const auto counts = [&](const Candidate& each) {
+    return each.was_tried() && !(some_trusted && is_doubtful(each));
+  };
   std::ranges::stable_sort(all, {}, [&](const Candidate& each) {
-    return std::pair(!each.was_tried(), each.expected());
+    return std::tuple(!counts(each), !each.was_tried(), each.expected());
   });
   const Seconds least = all.front().tried;
   const auto effort = [&](const Candidate& each) {
-    return std::pair(!each.was_tried() || each.tried > as_good_as * least, each.tasks);
+    return std::pair(!counts(each) || each.tried > as_good_as * least, each.tasks);
   };
   auto best = std::ranges::min_element(all, {}, effort);
   const auto coarse = std::ranges::find_if(
-      all, [&](const Candidate& each) { return each.was_tried() && each.is_coarse(); });
+      all, [&](const Candidate& each) { return counts(each) && each.is_coarse(); });
   if (!best->is_coarse() && coarse != all.end() && coarse->tried <= as_good_if_coarse * least)
     best = coarse;
   std::rotate(all.begin(), best, best + 1);

@@ -24,8 +24,16 @@ void apply_stored_trials(Choice& choice, const Graph& graph, const Recipe& recip
 // predictions could be wrong by that much.
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
+// Its trials took more than twice what was predicted: they were disturbed, or the costs miss
+// something that may come and go.
+bool is_doubtful(const Candidate& candidate);
+
 // If at least two were tried, the fastest of them is put first; of those within two percent the one
-// with the fewest tasks, of those within three one whose tasks are coarse.
+// with the fewest tasks, of those within three one whose tasks are coarse. A doubtful one comes
+// after all that are not, until other trials or costs change that.
 void rank_by_trials(Choice& choice);
+
+// What is doubtful, a line each, for people.
+std::string doubts(const Choice& choice);
 
 }  // namespace regatta

@@ -100,7 +100,14 @@ std::vector<Observation> try_candidates(const TrainJob& job, const Choice& choic
         [&] { return try_out(job, candidate(actor).plan, measured_seconds).typical_step_s; });
   };
   rules.seconds_left = [&] { return Seconds(budget - (Clock::now() - begin)).count(); };
-  const std::vector<double> seconds = contest(actors.size(), rules);
+  std::vector<double> seconds = contest(actors.size(), rules);
+  // What took far longer than predicted may have been disturbed: another look tells.
+  for (std::size_t i = 0; i < actors.size(); ++i) {
+    Candidate tried = candidate(i);
+    tried.tried = Seconds(seconds[i]);
+    if (is_doubtful(tried) && rules.seconds_left() > 0)
+      seconds[i] = std::min(seconds[i], rules.turn(i));
+  }
   std::vector<Observation> seen;
   for (std::size_t i = 0; i < actors.size(); ++i)
     if (seconds[i] > 0)
