@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "data/idx.h"
+#include "data/mask.h"
 #include "data/npy.h"
 #include "data/safetensors.h"
 #include "data/shard_file.h"
@@ -63,6 +64,13 @@ void safetensors_seeds(const fs::path& folder) {
   write_safetensors(folder / "two", file);
   file.metadata["format"] = "pt";
   write_safetensors(folder / "metadata", file);
+}
+
+void mask_seeds(const fs::path& folder) {
+  Mask mask{"net#1",
+            {whole_tensor("conv.weight", {2, 1, 3, 3}), whole_tensor("fc.weight", {4, 2})}};
+  mask.tensors[0].set(4, false);
+  write_mask(folder / "two", mask);
 }
 
 void cifar_seeds(const fs::path& folder) {
@@ -277,6 +285,7 @@ int main(int count, char** arguments) {
   idx_seeds(folder_in(root, "idx"));
   npy_seeds(folder_in(root, "npy"));
   safetensors_seeds(folder_in(root, "safetensors"));
+  mask_seeds(folder_in(root, "mask"));
   cifar_seeds(folder_in(root, "cifar"));
   tfrecord_seeds(folder_in(root, "tfrecord"));
   image_seeds(folder_in(root, "image"));

@@ -9,6 +9,7 @@ import { element, rows, section } from "./dom.js";
 import { workerTree } from "./lane_tree.js";
 import { scaling } from "./scaling.js";
 import { startTheme, themeButton } from "./theme.js";
+import { tickets } from "./tickets.js";
 import { timeline } from "./timeline.js";
 import { readTracks } from "./tracks.js";
 import { idleCauses, utilisation, workerShares } from "./utilisation.js";
@@ -54,7 +55,7 @@ function run(data) {
 async function start() {
   startTheme();
   const data = await readData();
-  const kinds = { run, scaling: (all) => [...scaling(all), facts(all.json.facts)] };
+  const kinds = { run, scaling: (all) => [...scaling(all), facts(all.json.facts)], tickets: (all) => [...tickets(all), facts(all.json.facts)] };
   document.getElementById("page").replaceChildren(heading(data.json), tiles(data.json.tiles),
     ...kinds[data.json.kind](data).filter(Boolean),
     element("footer", {}, `regatta ${data.json.version}`));

@@ -19,7 +19,7 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 14> all_commands{
+constexpr std::array<Command, 15> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "what a trained network takes images for", run_predict},
@@ -30,6 +30,7 @@ constexpr std::array<Command, 14> all_commands{
      {"report", "a run as one page: timeline, idle causes, curves", run_report},
      {"calibrate", "measure what work costs on this machine", run_calibrate},
      {"bench", "speed, task sizes, and predictions against runs", run_bench},
+     {"tickets", "lottery tickets: masks, and networks pruned by them", run_tickets},
      {"models", "the networks that come with it", run_models},
      {"data", "fetch and describe data sets", run_data},
      {"trace", "where the time of a recorded run went", run_trace},

@@ -41,6 +41,7 @@ int run_probe(std::span<const char* const> arguments);
 int run_report(std::span<const char* const> arguments);
 int run_simulate(std::span<const char* const> arguments);
 int run_trace(std::span<const char* const> arguments);
+int run_tickets(std::span<const char* const> arguments);
 int run_train(std::span<const char* const> arguments);
 
 // Parses into what `app` binds. Returns false when --help was asked for and printed; throws

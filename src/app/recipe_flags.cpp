@@ -61,6 +61,10 @@ void declare_recipe(CLI::App& app, RecipeFlags& flags) {
                  "then chunks and shares are whole groups, and none waits for another")
       ->type_name("whole|group:G")
       ->capture_default_str();
+  app.add_option("--mask", flags.mask,
+                 "weights that it masks are zero, from the first step to the last; made by\n"
+                 "regatta tickets prune")
+      ->type_name("FILE");
 }
 
 void apply(const RecipeFlags& flags, JobOptions& job) {
@@ -89,6 +93,10 @@ void apply(const RecipeFlags& flags, JobOptions& job) {
   job.mixup = flags.mixup.value_or(0);
   job.dropout = flags.dropout;
   job.batch_norm_group = batch_norm_group_named("--batch-norm", flags.batch_norm);
+  if (flags.mask) {
+    job.mask = read_mask(*flags.mask);
+    job.mask_file = *flags.mask;
+  }
 }
 
 }  // namespace regatta::app

@@ -22,6 +22,7 @@ struct RecipeFlags {
   bool cycle_momentum = false;
   std::optional<double> label_smoothing, mixup, dropout;
   std::string batch_norm = "whole";
+  std::optional<std::string> mask;
 };
 
 void declare_recipe(CLI::App& app, RecipeFlags& flags);

@@ -12,6 +12,7 @@
 #include "platform/disturbance.h"
 #include "platform/probe.h"
 #include "train/checkpoint.h"
+#include "train/manifest.h"
 #include "train/memory_check.h"
 #include "train/weights.h"
 #include "tune/stored_profile.h"
@@ -30,11 +31,21 @@ void tell_cpus(const TrainFlags& flags, const TrainJob& job) {
             << "\n";
 }
 
-void start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJob& job,
-                  Executor& executor) {
+// Where the new run starts: at its first step, or where --from says.
+TrainState start_afresh(const TrainFlags& flags, const TensorFile& init, const TrainJob& job,
+                        const TrainGoal& goal, Executor& executor) {
   initialise_weights(executor, job.recipe.seed);
   if (job.weights) set_weights(executor, *job.weights);
   if (flags.init) set_weights(executor, init, *flags.init);
+  if (!flags.from) return {};
+  if (const std::optional<std::string> fault = manifest_fault(*flags.from))
+    throw InputError("--from " + *flags.from + ": this is no checkpoint: " + *fault);
+  const TrainState state = load_checkpoint(*flags.from, executor);
+  if (state.step >= goal.last_step)
+    throw InputError("--from " + *flags.from + ": it has done " + std::to_string(state.step) +
+                     " steps, and the run ends after " + std::to_string(goal.last_step) +
+                     "; ask for more with --epochs or --steps");
+  return state;
 }
 
 // Where the run stood when it was left.
@@ -44,8 +55,7 @@ TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& 
   if (!has_checkpoints(folder)) {
     std::cerr << "'" << folder.string()
               << "' has no checkpoint yet: starting from its first step\n";
-    start_afresh(flags, {}, job, executor);
-    return {};
+    return start_afresh(flags, {}, job, goal, executor);
   }
   std::vector<std::string> damaged;
   const fs::path checkpoint = latest_checkpoint(folder, &damaged);
@@ -78,6 +88,8 @@ int run_train(std::span<const char* const> arguments) {
   declare(app, flags);
   if (!parse(app, arguments)) return 0;
 
+  if (flags.init && flags.from)
+    throw InputError("--init and --from exclude each other; give one");
   const TensorFile init =
       flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
   AskedRun asked = asked_run(app, flags, init);
@@ -101,7 +113,7 @@ int run_train(std::span<const char* const> arguments) {
     lock.emplace(*flags.resume);
     goal.from = go_on(flags, job, goal, executor);
   } else {
-    start_afresh(flags, init, job, executor);
+    goal.from = start_afresh(flags, init, job, goal, executor);
     fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
     lock.emplace(fresh->path());
   }
@@ -115,9 +127,10 @@ int run_train(std::span<const char* const> arguments) {
     };
   }
   // No one but the first checkpoint knows weights that came from outside.
-  if (flags.init || job.weights)
+  const bool kept = fresh && asked.policy.keeps(goal.from.step);
+  if (flags.init || flags.from || job.weights || kept)
     save_checkpoint(folder, executor, goal.from, asked.policy.keep, std::nullopt, false,
-                    job.class_names);
+                    job.class_names, kept);
   write_run_json(folder, job, goal.last_step, asked.policy);
   RunFolder run(folder, executor, goal.from, asked.policy, job.class_names);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);

@@ -52,6 +52,10 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--init", flags.init,
                  "start from these weights; classes are matched by name, if both have names")
       ->type_name("FILE");
+  app.add_option("--from", flags.from,
+                 "start where another run stood: weights, optimizer state, step and order of data\n"
+                 "of this checkpoint")
+      ->type_name("CHECKPOINT");
   app.add_flag("--new-classes", job.new_classes,
                "the outputs of --init or of net.onnx become the data's classes, whatever they\n"
                "were trained on");
@@ -115,6 +119,9 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "save after so many steps or so much time, such as 500, 30s, 10m, 2h\n"
                  "(always: after each epoch and at the end)")
       ->type_name("N|TIME");
+  app.add_option("--checkpoint-at", flags.checkpoint_at,
+                 "save after these steps too, and keep that: checkpoints/kept-N")
+      ->type_name("N,...");
   app.add_option("--keep", flags.keep, "checkpoints that stay, besides the best (default 2)")
       ->type_name("N")
       ->check(whole_number(1, 1000000));

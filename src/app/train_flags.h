@@ -20,7 +20,7 @@ struct TrainFlags {
   std::string granularity = "auto";
   bool explain = false;
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,
-      scheduler, checkpoint_every;
+      scheduler, checkpoint_every, checkpoint_at, from;
   std::optional<int> keep;
   bool no_refine = false;
   TraceFlags trace;

@@ -79,11 +79,12 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--keep",           "--strict",    "--trace",
                                       "--trace-steps",    "--out",       "--init",
                                       "--save-gradients", "--no-refine", "--new-classes",
-                                      "--data",           "--quiet"};
+                                      "--data",           "--quiet",     "--mask"};
   if (flags.job.model.empty())
     for (const CLI::Option* option : app.get_options())
       if (option->count() > 0 && !allowed.contains(option->get_name()))
         throw InputError(option->get_name() + " cannot be changed by " + by + ": it is the plan's");
+  if (flags.recipe.mask) set_mask(job, read_mask(*flags.recipe.mask), *flags.recipe.mask);
   if (const auto names = class_names_of(init); !names.empty()) job.class_names = names;
   if (flags.job.new_classes) job.class_names.clear();
   job.data = open_for(job.recipe, job.recipe.data, Split::train, job.class_names, flags.job.strict);
@@ -143,8 +144,9 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
 // What the flags say goes before what the run was started with.
 CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy policy) {
   if (flags.checkpoint_every)
-    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep);
+    policy = CheckpointPolicy::parse(*flags.checkpoint_every, policy.keep, policy.kept);
   policy.keep = flags.keep.value_or(policy.keep);
+  if (flags.checkpoint_at) policy.kept = parse_sizes("--checkpoint-at", *flags.checkpoint_at);
   return policy;
 }
 
@@ -161,7 +163,11 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
       asked.planned.job = planned_job(app, flags, init);
     else
       asked.planned = new_job(flags, init);
-    asked.goal.last_step = last_step_asked(flags, asked.planned.job);
+    TrainJob& job = asked.planned.job;
+    asked.goal.last_step = last_step_asked(flags, job);
+    if (job.weights) job.started_from = flags.job.model;
+    if (flags.init) job.started_from = *flags.init;
+    if (flags.from) job.started_from = *flags.from;
   }
   asked.policy = checkpoint_policy(flags, asked.policy);
   require_runnable(asked.planned.job);

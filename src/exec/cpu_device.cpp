@@ -41,8 +41,8 @@ void CpuDevice::reduce_slots(float* sum, std::span<const float* const> others, s
 }
 
 void CpuDevice::sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                            double* sum) {
-  *sum = cpu::sum_squares(gradient, tensors);
+                            const std::uint8_t* mask, double* sum) {
+  *sum = cpu::sum_squares(gradient, tensors, mask);
 }
 
 void CpuDevice::clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,

@@ -22,7 +22,7 @@ class CpuDevice : public Device {
                         std::span<float* const> states) override;
   void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count) override;
   void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                   double* sum) override;
+                   const std::uint8_t* mask, double* sum) override;
   void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
                   float* scale) override;
   void update(const UpdateStep& step) override;

@@ -51,8 +51,8 @@ class CudaDevice : public Device {
   }
   // The numbers of a step lie on the device, so that a captured step follows them: see follow().
   void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                   double* sum) override {
-    optimizer_.sum_squares(gradient, tensors, sum);
+                   const std::uint8_t* mask, double* sum) override {
+    optimizer_.sum_squares(gradient, tensors, mask, sum);
   }
   void clip_scale(std::span<const double* const> sums, const UpdateNumbers&,
                   float* scale) override {
@@ -89,7 +89,7 @@ class GraphRunner : public CudaRunner {
         backend_(blueprint.graph, {blueprint.group(group).layout, options.numbers.precision,
                                    options.numbers.samples, options.normalisation}),
         device_(backend_, stream_),
-        frame_(blueprint) {}
+        frame_(blueprint, bring_masks(bucket_masks(blueprint, options.masks))) {}
 
   void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
     if (forgets_.exchange(false)) device_.forget_not_finite();
@@ -131,10 +131,22 @@ class GraphRunner : public CudaRunner {
  private:
   using Key = std::tuple<const Task*, std::int64_t, std::int64_t, std::vector<std::byte*>>;
 
+  // Copies them to the device; null where there is none.
+  std::vector<const std::uint8_t*> bring_masks(
+      const std::vector<std::vector<std::uint8_t>>& masks) {
+    std::vector<const std::uint8_t*> pointers;
+    for (const std::vector<std::uint8_t>& mask : masks) {
+      masks_.push_back(cuda::on_device(mask, "a mask of weights"));
+      pointers.push_back(reinterpret_cast<const std::uint8_t*>(masks_.back().data()));
+    }
+    return pointers;
+  }
+
   const Blueprint& blueprint_;
   cuda::Stream stream_;
   cuda::Backend backend_;
   CudaDevice device_;
+  std::vector<cuda::DeviceMemory> masks_;  // by bucket
   Frame frame_;
   std::map<Key, cuda::CapturedGraph> graphs_;
   std::size_t captures_ = 0;

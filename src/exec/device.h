@@ -28,9 +28,9 @@ class Device {
   virtual void reduce_slots(float* sum, std::span<const float* const> others,
                             std::size_t count) = 0;
   // A bucket's sum of squares, and from all buckets' sums what clipping multiplies gradients by;
-  // all pointers are the device's.
+  // all pointers are the device's. `mask` as in UpdateStep.
   virtual void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                           double* sum) = 0;
+                           const std::uint8_t* mask, double* sum) = 0;
   virtual void clip_scale(std::span<const double* const> sums, const UpdateNumbers& numbers,
                           float* scale) = 0;
   virtual void update(const UpdateStep& step) = 0;

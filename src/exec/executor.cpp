@@ -71,6 +71,7 @@ class Executor::Impl {
         backend_(options_.null_kernels ? nullptr : make_backend()),
         workers_(STARPU_NMAXWORKERS),
         places_(blueprint.chunks.size()),
+        masks_(bucket_masks(blueprint, options_.masks)),
         buffers_(blueprint, ids_.memory_nodes) {
     for (std::atomic<int>& place : places_) place = -1;
     const std::vector<double> slowness = slowness_of(plan);
@@ -193,6 +194,7 @@ class Executor::Impl {
   // A CPU is left for the thread that submits, so it may spin.
   bool has_spare_cpu() const { return spare_cpu_; }
   Dtype sample_dtype() const { return options_.numbers.samples; }
+  const ParameterMasks& parameter_masks() const { return options_.masks; }
 
   Blueprint blueprint;
   std::chrono::nanoseconds handing_over{0};
@@ -257,6 +259,12 @@ class Executor::Impl {
   std::unique_ptr<Device> make_cpu_device() {
     if (options_.null_kernels) return std::make_unique<NullDevice>(blueprint.graph.loss());
     return std::make_unique<CpuDevice>(*backend_, runtime_.team());
+  }
+
+  std::vector<const std::uint8_t*> mask_pointers() const {
+    std::vector<const std::uint8_t*> pointers;
+    for (const auto& mask : masks_) pointers.push_back(mask.empty() ? nullptr : mask.data());
+    return pointers;
   }
 
   // For our scheduler: the worker by StarPU's number.
@@ -400,7 +408,7 @@ class Executor::Impl {
     }
     WorkerState& worker = this_worker();
     if (!worker.frame) {
-      worker.frame = std::make_unique<Frame>(blueprint);
+      worker.frame = std::make_unique<Frame>(blueprint, mask_pointers());
       runtime_.settle_worker();
       worker.cpu = make_cpu_device();
     }
@@ -510,6 +518,7 @@ class Executor::Impl {
   std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, PreparedList> lists_;
   std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
+  const std::vector<std::vector<std::uint8_t>> masks_;  // by bucket
   Buffers buffers_;
   const bool gated_ = has_gates(blueprint.plan);
   Gates gates_;
@@ -577,14 +586,19 @@ void Executor::watch(std::function<void(const ListTimes&)> sink, Depth depth) {
 void Executor::watch_no_more() { impl_->watch({}, Depth::task); }
 
 std::vector<float> Executor::read(BufferKind kind, ParameterId id, std::uint32_t second) const {
-  return Impl::read(impl_->of_parameter(kind, id, second),
-                    impl_->blueprint.parameter_offset[id.value],
-                    graph().parameter(id).shape.elements());
+  std::vector<float> values =
+      Impl::read(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
+                 graph().parameter(id).shape.elements());
+  // Only updates look at masks, so a gradient is whole in memory.
+  if (kind == BufferKind::gradient) zero_masked(impl_->parameter_masks(), id, values);
+  return values;
 }
 void Executor::write(BufferKind kind, ParameterId id, std::span<const float> values,
                      std::uint32_t second) {
+  std::vector<float> masked(values.begin(), values.end());
+  zero_masked(impl_->parameter_masks(), id, masked);
   Impl::write(impl_->of_parameter(kind, id, second), impl_->blueprint.parameter_offset[id.value],
-              values, graph().parameter(id).shape.elements());
+              masked, graph().parameter(id).shape.elements());
 }
 std::vector<float> Executor::state(StateId id) const {
   return Impl::read(impl_->of_state(id), impl_->blueprint.state_offset[id.value],

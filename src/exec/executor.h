@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/optimizer.h"
 #include "base/target.h"
+#include "exec/bucket_masks.h"
 #include "tasks/task_list.h"
 
 namespace regatta {
@@ -61,6 +62,8 @@ struct ExecOptions {
   // What schedulers reckon with; without a profile, a guess. `data` as the recipe writes it.
   std::shared_ptr<const Profile> profile = nullptr;
   std::string data = {};
+  // Masked parameters are zero: what is written from outside loses them, and no step moves them.
+  ParameterMasks masks = {};
   // To test and time the runtime by itself: kernels of CPU workers compute nothing, and each task
   // holds its worker for as long as this says, which schedulers also reckon with. Loading still
   // calls StepInput::load. None: kernels compute.
@@ -146,7 +149,7 @@ class Executor {
     return read(BufferKind::moment, id, static_cast<std::uint32_t>(index));
   }
   std::vector<float> average(ParameterId id) const { return read(BufferKind::average, id); }
-  // Of the last step.
+  // Of the last step; zero where the parameter is masked.
   std::vector<float> gradient(ParameterId id) const { return read(BufferKind::gradient, id); }
   std::vector<float> state(StateId id) const;
   void set_parameter(ParameterId id, std::span<const float> values) {

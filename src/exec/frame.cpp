@@ -6,8 +6,9 @@
 
 namespace regatta {
 
-Frame::Frame(const Blueprint& blueprint)
+Frame::Frame(const Blueprint& blueprint, std::vector<const std::uint8_t*> masks)
     : blueprint_(blueprint),
+      masks_(std::move(masks)),
       borders_(blueprint.graph.nodes().size()),
       border_gradients_(blueprint.graph.nodes().size()),
       parameters_(blueprint.buckets.size()),

@@ -12,7 +12,8 @@ namespace regatta {
 // One per worker, reused from task to task.
 class Frame {
  public:
-  explicit Frame(const Blueprint& blueprint);
+  // `masks`: by bucket, in the memory of the frame's device; null where nothing is masked.
+  Frame(const Blueprint& blueprint, std::vector<const std::uint8_t*> masks);
 
   // Forgets all pointers when the task ends.
   class Scope {
@@ -40,6 +41,7 @@ class Frame {
     return reinterpret_cast<double*>(squares_[bucket.value]);
   }
   float* clip() const { return floats(clip_); }
+  const std::uint8_t* mask(BucketId bucket) const { return masks_[bucket.value]; }
   float* gradient(BucketId bucket, int slot) const;
   float* parameter(ParameterId id) const;
   std::byte* packed(NodeId node, GroupId group) const;
@@ -55,6 +57,7 @@ class Frame {
   void clear();
 
   const Blueprint& blueprint_;
+  std::vector<const std::uint8_t*> masks_;  // by bucket; the same in all tasks
   std::vector<std::byte**> bound_;
   std::byte* samples_ = nullptr;
   std::byte* arena_ = nullptr;

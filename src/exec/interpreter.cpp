@@ -62,7 +62,7 @@ class Interpreter {
       case Phase::measure:
         device_.sum_squares(frame_.gradient(action.bucket, 0),
                             blueprint_.buckets[action.bucket.value].tensors,
-                            frame_.squares(action.bucket));
+                            frame_.mask(action.bucket), frame_.squares(action.bucket));
         break;
       case Phase::clip:
         clip();
@@ -218,6 +218,7 @@ class Interpreter {
       step.moments[static_cast<std::size_t>(i)] = frame_.moment(id, i);
     step.average = frame_.average(id);
     step.gradient_scale = frame_.clip();
+    step.mask = frame_.mask(id);
     step.tensors = bucket.tensors;
     step.count = bucket.bytes / sizeof(float);
     device_.update(step);

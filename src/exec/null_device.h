@@ -24,7 +24,10 @@ class NullDevice : public Device {
   void track_statistics(const Node&, std::span<const GroupSums>, std::span<float* const>) override {
   }
   void reduce_slots(float*, std::span<const float* const>, std::size_t) override {}
-  void sum_squares(const float*, std::span<const BucketTensor>, double* sum) override { *sum = 0; }
+  void sum_squares(const float*, std::span<const BucketTensor>, const std::uint8_t*,
+                   double* sum) override {
+    *sum = 0;
+  }
   void clip_scale(std::span<const double* const>, const UpdateNumbers&, float*) override {}
   void update(const UpdateStep&) override {}
   bool on_host() const override { return true; }

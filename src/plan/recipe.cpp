@@ -70,6 +70,7 @@ Json Recipe::to_json() const {
   if (mixup > 0) json["mixup"] = mixup;
   if (dropout) json["dropout"] = *dropout;
   if (!augment.empty()) json["augment"] = augment;
+  if (!mask.empty()) json["mask"] = mask;
   if (!data_identity.is_null()) json["data_identity"] = data_identity;
   return json;
 }
@@ -109,6 +110,7 @@ Recipe recipe_from_json(const Json& json) try {
   if (const auto found = json.find("dropout"); found != json.end())
     recipe.dropout = found->get<double>();
   recipe.augment = json.value("augment", "");
+  recipe.mask = json.value("mask", "");
   recipe.data_identity = json.value("data_identity", Json());
   return recipe;
 } catch (const nlohmann::json::exception& error) {

@@ -41,6 +41,7 @@ struct Recipe {
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
+  std::string mask;  // fingerprint of the mask of weights; empty: none
 
   Json to_json() const;
   std::string fingerprint() const;  // of to_json(); data that moved leaves it as it was

@@ -92,21 +92,6 @@ class Aside {
   fs::path folder_, path_;
 };
 
-// The best one shares its files with the checkpoint they come from: files of checkpoints never
-// change.
-void publish_best(const fs::path& from, const fs::path& best) {
-  Aside aside(best);
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator(from)) {
-    const fs::path copy = aside.path() / entry.path().filename();
-    fs::create_hard_link(entry.path(), copy, code);
-    if (code) fs::copy_file(entry.path(), copy, code);
-    if (code) fail("create", copy, code);
-  }
-  sync_folder(aside.path());
-  aside.publish();
-}
-
 void require_finite(const TensorFile& file, std::int64_t step) {
   for (const NamedTensor& tensor : file.tensors) {
     if (tensor.dtype != Dtype::f32) continue;
@@ -147,7 +132,7 @@ TrainState state_from(const Json& json) {
 
 void save_checkpoint(const fs::path& run, const Executor& executor, const TrainState& state,
                      int keep, const std::optional<Score>& score, bool best,
-                     const std::vector<std::string>& class_names) {
+                     const std::vector<std::string>& class_names, bool kept) {
   TensorFile weights = weights_of(executor);
   const TensorFile remembered = optimizer_state_of(executor);
   if (!class_names.empty()) weights.metadata[class_names_key] = class_names_text(class_names);
@@ -163,9 +148,10 @@ void save_checkpoint(const fs::path& run, const Executor& executor, const TrainS
   write_safetensors(aside.path() / "optimizer.safetensors", remembered);
   write_file(aside.path() / "state.json", to_json(state, score).dump(2) + "\n");
   write_manifest(aside.path());
-  // The best goes first: after a crash in between, the step comes again and finds its equal there.
-  // The other way round, it would never be compared.
-  if (best) publish_best(aside.path(), folder_of(run) / "best");
+  // These go first: after a crash in between, the step comes again and finds its equal there.
+  // The other way round, the best would never be compared, and the kept one never be made.
+  if (best) share_checkpoint(aside.path(), folder_of(run) / "best");
+  if (kept) share_checkpoint(aside.path(), kept_checkpoint(run, state.step));
   aside.publish();
 
   std::map<std::int64_t, fs::path> all = checkpoints_of(run);
@@ -173,6 +159,24 @@ void save_checkpoint(const fs::path& run, const Executor& executor, const TrainS
     remove_checkpoint(all.begin()->second);
     all.erase(all.begin());
   }
+}
+
+fs::path kept_checkpoint(const fs::path& run, std::int64_t step) {
+  return folder_of(run) / ("kept-" + std::to_string(step));
+}
+
+void share_checkpoint(const fs::path& checkpoint, const fs::path& copy) {
+  Aside aside(copy);
+  std::error_code code;
+  for (fs::directory_iterator at(checkpoint, code), end; !code && at != end; at.increment(code)) {
+    const fs::path file = aside.path() / at->path().filename();
+    fs::create_hard_link(at->path(), file, code);
+    if (code) fs::copy_file(at->path(), file, code);
+    if (code) fail("create", file, code);
+  }
+  if (code) fail("read", checkpoint, code);
+  sync_folder(aside.path());
+  aside.publish();
 }
 
 fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damaged) {

@@ -14,14 +14,22 @@
 namespace regatta {
 
 // RUN/checkpoints/step-N holds model.safetensors (PyTorch loads it), optimizer.safetensors,
-// state.json and manifest.json. With `best`, RUN/checkpoints/best becomes the same. Older ones than
+// state.json and manifest.json. With `best`, RUN/checkpoints/best becomes the same; with `kept`, so
+// does RUN/checkpoints/kept-N, which stays. Older ones than
 // the newest `keep` go, once the new one is safe. Throws InputError that names what cannot be
 // written, or the tensor that holds a value that is no number: such weights are not worth keeping.
 // `class_names`, of the network's outputs, go into the metadata of model.safetensors.
 void save_checkpoint(const std::filesystem::path& run, const Executor& executor,
                      const TrainState& state, int keep = 2,
                      const std::optional<Score>& score = std::nullopt, bool best = false,
-                     const std::vector<std::string>& class_names = {});
+                     const std::vector<std::string>& class_names = {}, bool kept = false);
+
+// RUN/checkpoints/kept-N.
+std::filesystem::path kept_checkpoint(const std::filesystem::path& run, std::int64_t step);
+
+// Makes `copy` a checkpoint with the files of `checkpoint`, by hard links where that works: files
+// of checkpoints never change. A crash leaves nothing under that name. Throws InputError.
+void share_checkpoint(const std::filesystem::path& checkpoint, const std::filesystem::path& copy);
 
 // The newest checkpoint that is whole; damaged ones are passed over and described in `damaged`.
 // Throws InputError when there is none.

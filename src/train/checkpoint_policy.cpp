@@ -1,6 +1,8 @@
 #include "train/checkpoint_policy.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.h"
 
@@ -13,13 +15,15 @@ bool Score::better_than(const Score& other) const {
   return loss < other.loss;
 }
 
-CheckpointPolicy CheckpointPolicy::parse(const std::string& every, int keep) {
+CheckpointPolicy CheckpointPolicy::parse(const std::string& every, int keep,
+                                         std::vector<std::int64_t> kept) {
   std::int64_t number = 0;
   const char* end = every.data() + every.size();
   const auto [stop, code] = std::from_chars(every.data(), end, number);
   const std::string unit(stop, end);
   CheckpointPolicy policy;
   policy.keep = keep;
+  policy.kept = std::move(kept);
   if (code != std::errc{} || number < 1 || number > 1'000'000'000)
     throw InputError("--checkpoint-every " + every +
                      ": use a number of steps, or a time such as 30s, 10m or 2h");
@@ -35,13 +39,20 @@ CheckpointPolicy CheckpointPolicy::parse(const std::string& every, int keep) {
   return policy;
 }
 
+bool CheckpointPolicy::keeps(std::int64_t step) const {
+  return std::ranges::find(kept, step) != kept.end();
+}
+
 Json CheckpointPolicy::to_json() const {
-  return {{"every_steps", steps}, {"every_seconds", time.count()}, {"keep", keep}};
+  Json json{{"every_steps", steps}, {"every_seconds", time.count()}, {"keep", keep}};
+  if (!kept.empty()) json["kept"] = kept;
+  return json;
 }
 
 CheckpointPolicy CheckpointPolicy::from_json(const Json& json) {
-  const CheckpointPolicy policy{json.at("every_steps"),
-                                Seconds(json.at("every_seconds").get<double>()), json.at("keep")};
+  CheckpointPolicy policy{json.at("every_steps"), Seconds(json.at("every_seconds").get<double>()),
+                          json.at("keep")};
+  if (json.contains("kept")) policy.kept = json["kept"].get<std::vector<std::int64_t>>();
   if (policy.keep < 1) throw InputError("its checkpoints keep " + std::to_string(policy.keep));
   return policy;
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/json.h"
@@ -23,9 +24,14 @@ struct CheckpointPolicy {
   std::int64_t steps = 0;  // every so many, if positive
   Seconds time{};          // or so often, if positive
   int keep = 2;            // the newest that stay; the best does as well
+  // Steps after which the run also saves; these checkpoints stay, as checkpoints/kept-N.
+  std::vector<std::int64_t> kept = {};
+
+  bool keeps(std::int64_t step) const;
 
   // `every` is "500" (steps), "30s", "10m" or "2h"; throws InputError.
-  static CheckpointPolicy parse(const std::string& every, int keep);
+  static CheckpointPolicy parse(const std::string& every, int keep,
+                                std::vector<std::int64_t> kept = {});
   Json to_json() const;
   static CheckpointPolicy from_json(const Json& json);
 };

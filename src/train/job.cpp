@@ -21,6 +21,7 @@
 #include "models/network_json.h"
 #include "platform/machine.h"
 #include "train/loop.h"
+#include "train/masking.h"
 #include "train/memory_check.h"
 
 namespace regatta {
@@ -258,7 +259,18 @@ ExecOptions TrainJob::exec_options(bool training) const {
           training,
           recipe.seed,
           profile,
-          recipe.data};
+          recipe.data,
+          mask ? parameter_masks(*mask, graph) : ParameterMasks{}};
+}
+
+void set_mask(TrainJob& job, Mask mask, const std::string& from) {
+  if (job.recipe.mask.empty())
+    throw InputError("mask '" + from + "': the recipe has no mask; drop it, or start a new run");
+  require_fit(mask, job.graph, from);
+  if (mask.fingerprint() != job.recipe.mask)
+    throw InputError("mask '" + from + "' is " + mask.fingerprint() + ", the recipe's is " +
+                     job.recipe.mask);
+  job.mask = std::move(mask);
 }
 
 TrainJob open_job(const JobOptions& options) {
@@ -321,6 +333,10 @@ TrainJob open_job(const JobOptions& options) {
   recipe.precision = options.precision;
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
+  if (options.mask) {
+    recipe.mask = options.mask->fingerprint();
+    set_mask(job, *options.mask, options.mask_file);
+  }
   require_fit(info, recipe.input, recipe.classes);
   if (recipe.batch > info.count)
     throw InputError("--batch " + std::to_string(recipe.batch) + ": data '" + info.spec +
@@ -353,6 +369,8 @@ void require_runnable(const TrainJob& job) {
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");
+  if (!job.recipe.mask.empty() && !job.mask)
+    found.emplace_back("the recipe has a mask of weights: give it with --mask FILE");
   require_no_fault(found);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/mask.h"
 #include "exec/executor.h"
 #include "models/onnx.h"
 #include "plan/make_plan.h"
@@ -57,6 +58,8 @@ struct JobOptions {
   Precision precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
+  std::optional<Mask> mask;    // must fit the network; masked weights are zero from the start
+  std::string mask_file;       // names it in errors
   std::optional<int> workers;  // default: STARPU_NCPU, else the CPUs this process may use
   PlanOptions plan;            // see plan_options
 };
@@ -77,6 +80,9 @@ struct TrainJob {
   // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;
+  std::optional<Mask> mask;  // its fingerprint is in the recipe; given before the job is run
+  // The file whose weights a run starts from, if they are not drawn from the recipe's seed.
+  std::optional<std::string> started_from;
 
   ExecOptions exec_options(bool training) const;
 };
@@ -86,6 +92,10 @@ TrainJob open_job(const JobOptions& options);
 
 // Likewise, with a plan by a rule of thumb.
 TrainJob make_job(const JobOptions& options);
+
+// Gives the mask that the recipe names to a job that lacks it; `from` names it in errors. Throws
+// InputError if it is another one, or does not fit the network.
+void set_mask(TrainJob& job, Mask mask, const std::string& from);
 
 // The last check of a plan, after all that changes it and before it is run. Throws InputError that
 // names all that keeps the job from being carried out here.

@@ -23,6 +23,7 @@ namespace {
 
 constexpr const char* metrics_name = "metrics.jsonl";
 constexpr const char* test_name = "test.json";
+constexpr const char* mask_name = "mask.safetensors";
 
 // What comes again is dropped: later steps, and the epoch if it is still to be reported. A crash
 // may have cut the last line.
@@ -80,6 +81,12 @@ void extend(std::optional<trace::StepStretch>& stretch, const trace::StepStretch
     stretch->add(next);
   else
     stretch = next;
+}
+
+void read_mask_of(const fs::path& folder, TrainJob& job) {
+  if (job.recipe.mask.empty()) return;
+  const fs::path file = folder / mask_name;
+  set_mask(job, read_mask(file), file.string());
 }
 
 }  // namespace
@@ -244,7 +251,8 @@ void RunFolder::on_rest(const TrainState& state) {
   }
   const bool best = score_ && (!best_ || score_->better_than(*best_));
   try {
-    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best, class_names_);
+    save_checkpoint(folder_, executor_, state, policy_.keep, score_, best, class_names_,
+                    policy_.keeps(state.step));
     if (failure) metrics_.sync();
     if (tested_) write_file(folder_ / test_name, tested_->dump() + "\n");
     tested_.reset();
@@ -256,7 +264,7 @@ void RunFolder::on_rest(const TrainState& state) {
 }
 
 bool RunFolder::wants_rest(std::int64_t step) {
-  return (policy_.steps > 0 && step % policy_.steps == 0) ||
+  return policy_.keeps(step) || (policy_.steps > 0 && step % policy_.steps == 0) ||
          (policy_.time > Seconds::zero() && Clock::now() - last_save_ >= policy_.time);
 }
 
@@ -281,6 +289,11 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;
   if (!job.class_names.empty()) json[class_names_key] = job.class_names;
+  if (job.started_from) json["started_from"] = *job.started_from;
+  if (job.mask) {
+    json["mask"] = {{"file", mask_name}, {"density", job.mask->density()}};
+    write_mask(folder / mask_name, *job.mask);
+  }
   if (job.predicted_step) json["predicted_step_s"] = job.predicted_step->count();
   write_file(folder / "run.json", json.dump(2) + "\n");
 }
@@ -311,6 +324,9 @@ RunRecord read_run_json(const fs::path& folder) {
     RunRecord run{job_of_run(json), std::nullopt, json.at("last_step"),
                   CheckpointPolicy::from_json(json.at("checkpoints"))};
     if (const Json& test = json.at("test"); !test.is_null()) run.test = test;
+    if (const auto found = json.find("started_from"); found != json.end())
+      run.job.started_from = found->get<std::string>();
+    read_mask_of(folder, run.job);
     return run;
   } catch (const nlohmann::json::exception& error) {
     return fail(error.what());

@@ -96,7 +96,8 @@ class RunFolder : public TrainObserver {
   Clock::time_point last_event_{}, last_save_ = started_;
 };
 
-// run.json: recipe, plan, machine, versions, how far the run is meant to go and when it saves.
+// run.json: recipe, plan, machine, versions, how far the run is meant to go and when it saves. A
+// mask goes beside it, as mask.safetensors.
 void write_run_json(const std::filesystem::path& folder, const TrainJob& job,
                     std::int64_t last_step, const CheckpointPolicy& checkpoints = {});
 

@@ -198,6 +198,10 @@ Weights initial_weights(const Graph& graph, std::uint64_t seed) {
   return weights;
 }
 
+NamedTensor to_tensor(const Parameter& what, const std::vector<float>& values) {
+  return is_count(what) ? count_tensor(what, values.front()) : float_tensor(what, values);
+}
+
 void initialise_weights(Executor& executor, std::uint64_t seed) {
   initialise_by(executor, [&](const Parameter& what) { return initial_values(what, seed); });
 }
@@ -218,8 +222,7 @@ TensorFile weights_of(const Executor& executor) {
   const auto& states = executor.graph().states();
   for (std::uint32_t i = 0; i < states.size(); ++i) {
     const std::vector<float> values = executor.state(StateId{i});
-    file.tensors.push_back(is_count(states[i]) ? count_tensor(states[i], values.front())
-                                               : float_tensor(states[i], values));
+    file.tensors.push_back(to_tensor(states[i], values));
   }
   return file;
 }

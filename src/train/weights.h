@@ -18,6 +18,9 @@ Weights initial_weights(const Graph& graph, std::uint64_t seed);
 // or misshapen tensor is named. Counts may be missing.
 Weights weights_from(const Graph& graph, const TensorFile& file, const std::string& from);
 
+// A parameter or state as files hold it: counts are integers there.
+NamedTensor to_tensor(const Parameter& what, const std::vector<float>& values);
+
 // Sets every parameter as its model says, drawn from `seed` by name; clears the optimizer's state.
 void initialise_weights(Executor& executor, std::uint64_t seed);
 // For runs that are only measured: a few numbers are drawn and repeated, which takes no time.

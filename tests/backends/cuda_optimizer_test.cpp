@@ -57,9 +57,20 @@ struct TestBucket {
     });
   }
 
+  // Masks two of three parameters, which are zero then.
+  void use_mask() {
+    mask.assign(count / 8 + cpu::mask_padding, 0xff);
+    for (std::size_t i = 0; i < count; ++i)
+      if (i % 3 != 0) {
+        mask[i / 8] &= static_cast<std::uint8_t>(~(1U << (i % 8)));
+        parameters[i] = 0;
+      }
+  }
+
   std::vector<BucketTensor> tensors;
   std::size_t count = 0;
   std::vector<float> parameters, gradient;
+  std::vector<std::uint8_t> mask;  // empty: none
 };
 
 // All that steps change, on either device.
@@ -89,7 +100,8 @@ Memory steps_on_cpu(const TestBucket& bucket, const OptimizerSettings& settings,
   Memory m{bucket.parameters, zeros, zeros, zeros};
   for (int s = 1; s <= steps; ++s) {
     const UpdateNumbers numbers = numbers_of(settings, s);
-    const double squares = cpu::sum_squares(bucket.gradient.data(), bucket.tensors);
+    const std::uint8_t* mask = bucket.mask.empty() ? nullptr : bucket.mask.data();
+    const double squares = cpu::sum_squares(bucket.gradient.data(), bucket.tensors, mask);
     const double* const sums[] = {&squares};
     const float scale = cpu::clip_scale(sums, numbers.clip_norm);
     UpdateStep step;
@@ -101,6 +113,7 @@ Memory steps_on_cpu(const TestBucket& bucket, const OptimizerSettings& settings,
     if (keeps_moment(settings, 1)) step.moments[1] = m.squares.data();
     if (settings.ema > 0) step.average = m.average.data();
     if (settings.clip_norm > 0) step.gradient_scale = &scale;
+    step.mask = mask;
     step.tensors = bucket.tensors;
     step.count = bucket.count;
     cpu::update(step);
@@ -116,6 +129,7 @@ Memory steps_on_gpu(const TestBucket& bucket, const OptimizerSettings& settings,
       squares(zeros), average(zeros), scale({-1.0f});
   const OnDeviceOf<double> sum({-1.0});
   const OnDeviceOf<int> marked({mark});
+  const cuda::DeviceMemory mask = cuda::on_device(bucket.mask, "a test");
   const TestStream stream;
   cuda::Optimizer optimizer(stream.get(), marked.data());
   UpdateStep step;
@@ -126,11 +140,12 @@ Memory steps_on_gpu(const TestBucket& bucket, const OptimizerSettings& settings,
   if (keeps_moment(settings, 1)) step.moments[1] = squares.data();
   if (settings.ema > 0) step.average = average.data();
   if (settings.clip_norm > 0) step.gradient_scale = scale.data();
+  step.mask = reinterpret_cast<const std::uint8_t*>(mask.data());
   step.tensors = bucket.tensors;
   step.count = bucket.count;
   const auto enqueue = [&] {
     if (settings.clip_norm > 0) {
-      optimizer.sum_squares(gradient.data(), bucket.tensors, sum.data());
+      optimizer.sum_squares(gradient.data(), bucket.tensors, step.mask, sum.data());
       const double* const sums[] = {sum.data()};
       optimizer.clip_scale(sums, scale.data());
     }
@@ -163,6 +178,24 @@ std::vector<OptimizerSettings> rules() {
   all.push_back(default_settings(OptimizerKind::rmsprop));
   all.back().momentum = 0;
   return all;
+}
+
+TEST(CudaOptimizer, LeavesMaskedParametersAtZero) {
+  SKIP_WITHOUT_GPU();
+  TestBucket bucket;
+  bucket.use_mask();
+  for (const OptimizerSettings& settings : rules()) {
+    SCOPED_TRACE(std::string(optimizer_name(settings.kind)) +
+                 (settings.clip_norm > 0 ? " clipped" : ""));
+    const Memory expected = steps_on_cpu(bucket, settings, 5);
+    const Memory found = steps_on_gpu(bucket, settings, 5);
+    EXPECT_LT(distance(bucket, found.parameters, expected.parameters), 1e-5);
+    for (const BucketTensor& tensor : bucket.tensors)
+      for (std::size_t i = tensor.first; i < tensor.first + tensor.count; ++i)
+        if (i % 3 != 0) {
+          ASSERT_EQ(found.parameters[i], 0) << i;
+        }
+  }
 }
 
 TEST(CudaOptimizer, TakesTheStepsOfTheCpuAsTheirNumbersChange) {

@@ -15,6 +15,7 @@
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/image.h"
+#include "data/mask.h"
 #include "data/npy.h"
 #include "data/safetensors.h"
 #include "data/shard_file.h"
@@ -53,6 +54,7 @@ const std::map<std::string, std::function<void(const fs::path&)>> readers{
        DecodedImage image;
        decode_image(bytes, 3, 8, {}, image);
      }},
+    {"mask", [](const fs::path& file) { read_mask(file); }},
     {"network_json", [](const fs::path& file) { graph_from_json(read_file(file)); }},
     {"npy", [](const fs::path& file) { read_npy(file); }},
     {"paje", [](const fs::path& file) { trace::import_trace(file); }},

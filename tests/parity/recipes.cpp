@@ -4,8 +4,10 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/random.h"
 #include "parity/formula.h"
 #include "support/places.h"
+#include "train/masking.h"
 
 namespace regatta {
 namespace {
@@ -49,6 +51,18 @@ RecipeFixture::RecipeFixture(std::string name)
   Json json = base_recipe().to_json();
   json.update(truth_.at("recipe"));
   recipe_ = recipe_from_json(json);
+}
+
+std::optional<Mask> RecipeFixture::mask(const Graph& graph) const {
+  if (!truth_.at("recipe").contains("keep")) return std::nullopt;
+  const float keep = truth_["recipe"]["keep"];
+  Mask mask = whole_mask(graph);
+  for (MaskTensor& tensor : mask.tensors) {
+    const std::uint64_t stream = stream_of("mask " + tensor.name);
+    for (std::int64_t i = 0; i < tensor.count(); ++i)
+      tensor.set(i, random_uniform(recipe_.seed, stream, static_cast<std::uint64_t>(i)) < keep);
+  }
+  return mask;
 }
 
 Failures RecipeFixture::compare_losses(const std::vector<double>& losses,

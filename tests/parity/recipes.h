@@ -1,10 +1,12 @@
 // What PyTorch does by a recipe in ten steps of LeNet-5: scripts/recipe-fixtures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "data/mask.h"
 #include "parity/fixtures.h"
 #include "plan/recipe.h"
 
@@ -22,6 +24,8 @@ class RecipeFixture {
   const Recipe& recipe() const { return recipe_; }
   std::int64_t steps() const { return std::ssize(truth_.at("losses")); }
   bool averages() const { return truth_.contains("average"); }
+  // Of the formula; none if the recipe has no part of weights to keep.
+  std::optional<Mask> mask(const Graph& graph) const;
 
   Failures compare_losses(const std::vector<double>& losses, const Yardstick& by) const;
   // `what` is "parameters" or "average", by ParameterId, after the last step.

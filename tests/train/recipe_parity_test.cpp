@@ -52,6 +52,10 @@ std::size_t expect_parity(const std::string& name, const PlanOptions& options) {
   TrainJob job;
   job.recipe = fixture.recipe();
   job.graph = graph_for(job.recipe, build_model(job.recipe.model));
+  if (std::optional<Mask> mask = fixture.mask(job.graph)) {
+    job.recipe.mask = mask->fingerprint();
+    set_mask(job, std::move(*mask), name);
+  }
   job.plan = plan_for(job.graph, job.recipe.batch, options);
   job.data = std::make_shared<FormulaData>(job.graph, 8);
   Executor executor(job.graph, job.plan, job.exec_options(true));
@@ -85,13 +89,35 @@ std::vector<std::int64_t> uneven(std::int64_t batch) {
   return {1, batch - 1};
 }
 
-const std::vector<std::string> recipes{"sgd",           "nesterov",   "adam",
-                                       "adamw",         "rmsprop",    "rmsprop_momentum",
-                                       "lars",          "clip_norm",  "clip_norm_adam",
-                                       "clip_value",    "ema",        "label_smoothing",
-                                       "mixup",         "accumulate", "accumulate_adam",
-                                       "step",          "cosine",     "one_cycle",
-                                       "one_cycle_adam"};
+const std::vector<std::string> recipes{"sgd",
+                                       "nesterov",
+                                       "adam",
+                                       "adamw",
+                                       "rmsprop",
+                                       "rmsprop_momentum",
+                                       "lars",
+                                       "clip_norm",
+                                       "clip_norm_adam",
+                                       "clip_value",
+                                       "ema",
+                                       "label_smoothing",
+                                       "mixup",
+                                       "accumulate",
+                                       "accumulate_adam",
+                                       "step",
+                                       "cosine",
+                                       "one_cycle",
+                                       "one_cycle_adam",
+                                       "masked_sgd",
+                                       "masked_nesterov",
+                                       "masked_adam",
+                                       "masked_adamw",
+                                       "masked_rmsprop",
+                                       "masked_lars",
+                                       "masked_clip_norm",
+                                       "masked_clip_value",
+                                       "masked_ema",
+                                       "masked_accumulate"};
 
 TEST(RecipeFixtures, AreAllCompared) {
   std::vector<std::string> compared = recipes, there = parity_recipes();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
 
@@ -87,10 +88,35 @@ REGATTA_CLONES void follow(const UpdateNumbers& by, const float* parameters, flo
     average[i] = by.average_keep * average[i] + by.average_rest * parameters[i];
 }
 
-// In sixteen sums that a vector unit keeps side by side; squares of floats are exact in double.
-REGATTA_CLONES double squares_of_range(const float* values, std::size_t count) {
-  constexpr std::size_t lanes = 16;
-  std::array<double, lanes> sums{};
+constexpr std::size_t lanes = 16;
+
+// target[i] = values[i] where bit first + i of the mask is set, else 0, whatever the value is.
+// `target` may be `values`.
+REGATTA_CLONES void choose(const std::uint8_t* mask, std::size_t first, const float* values,
+                           float* target, std::size_t count) {
+  using Words = Lanes<lanes>::Words;
+  const Words bit_of_lane{1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                          1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+  const auto bits_from = [mask](std::size_t bit) {
+    std::uint32_t word;
+    std::memcpy(&word, mask + bit / 8, sizeof word);
+    return static_cast<std::int32_t>(word >> (bit % 8));
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    Words words;
+    load(words, values + i);
+    words &= (bits_from(first + i) & bit_of_lane) != 0;
+    store(words, target + i);
+  }
+  for (; i < count; ++i) target[i] = bits_from(first + i) & 1 ? values[i] : 0;
+}
+
+// Adds squares to sixteen sums that a vector unit keeps side by side; squares of floats are exact
+// in double.
+REGATTA_CLONES void add_squares(const float* values, std::size_t count,
+                                std::array<double, lanes>& total) {
+  std::array<double, lanes> sums = total;
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes)
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -98,20 +124,44 @@ REGATTA_CLONES double squares_of_range(const float* values, std::size_t count) {
       sums[lane] += value * value;
     }
   for (; i < count; ++i) sums[0] += double(values[i]) * double(values[i]);
+  total = sums;
+}
+
+// A piece of a gradient that stays in the first cache.
+constexpr std::size_t piece = 2048;
+using Room = std::array<float, piece>;
+static_assert(piece % lanes == 0, "a mask that masks nothing must not change sums");
+
+double squares_of_range(const float* values, std::size_t first, std::size_t count,
+                        const std::uint8_t* mask) {
+  std::array<double, lanes> sums{};
+  if (!mask) {
+    add_squares(values + first, count, sums);
+  } else {
+    Room room;
+    for (std::size_t begin = first; begin < first + count; begin += piece) {
+      const std::size_t length = std::min(piece, first + count - begin);
+      choose(mask, begin, values + begin, room.data(), length);
+      add_squares(room.data(), length, sums);
+    }
+  }
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;
 }
 
-double squares_of(const float* values, std::size_t count) {
+// Of `count` values from the one with number `first`.
+double squares_of(const float* values, std::size_t first, std::size_t count,
+                  const std::uint8_t* mask = nullptr) {
   const auto all = static_cast<std::int64_t>(count);
   const int parts = parts_of(all, 1);
-  if (parts == 1) return squares_of_range(values, count);
+  if (parts == 1) return squares_of_range(values, first, count, mask);
   std::vector<double> sums(static_cast<std::size_t>(parts));
   parallel_parts(parts, [&](int part) {
     const std::int64_t begin = all * part / parts, end = all * (part + 1) / parts;
     sums[static_cast<std::size_t>(part)] =
-        squares_of_range(values + begin, static_cast<std::size_t>(end - begin));
+        squares_of_range(values, first + static_cast<std::size_t>(begin),
+                         static_cast<std::size_t>(end - begin), mask);
   });
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -150,19 +200,24 @@ class Walk {
     Room room;
     for (std::size_t begin = first; begin < first + count; begin += piece) {
       const std::size_t length = std::min(piece, first + count - begin);
-      sum += squares_of_range(gradient(begin, length, room), length);
+      sum += squares_of_range(gradient(begin, length, room), 0, length, nullptr);
     }
     return sum;
   }
 
  private:
-  static constexpr std::size_t piece = 2048;
-  using Room = std::array<float, piece>;  // for a piece of the clipped gradient
-
-  const float* gradient(std::size_t begin, std::size_t count, Room& clipped) const {
-    if (!clips_) return step_.gradient + begin;
-    clip(scale_, most_, step_.gradient + begin, clipped.data(), count);
-    return clipped.data();
+  // Clipped and masked in `room`, if it is to be.
+  const float* gradient(std::size_t begin, std::size_t count, Room& room) const {
+    const float* values = step_.gradient + begin;
+    if (clips_) {
+      clip(scale_, most_, values, room.data(), count);
+      values = room.data();
+    }
+    if (step_.mask) {
+      choose(step_.mask, begin, values, room.data(), count);
+      values = room.data();
+    }
+    return values;
   }
 
   const UpdateStep& step_;
@@ -175,7 +230,7 @@ void update_by_lars(const UpdateStep& step, const Walk& walk) {
   for (const BucketTensor& tensor : step.tensors) {
     float rate = 1, decay = 0;
     if (tensor.adapts) {
-      const double weight = std::sqrt(squares_of(step.parameters + tensor.first, tensor.count));
+      const double weight = std::sqrt(squares_of(step.parameters, tensor.first, tensor.count));
       const double slope = std::sqrt(walk.squares_of_gradient(tensor.first, tensor.count));
       if (weight > 0 && slope > 0)
         rate = static_cast<float>(double(by.trust) * weight /
@@ -200,10 +255,11 @@ void reduce_slots(float* sum, std::span<const float* const> others, std::size_t 
   });
 }
 
-double sum_squares(const float* gradient, std::span<const BucketTensor> tensors) {
+double sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                   const std::uint8_t* mask) {
   double sum = 0;
   for (const BucketTensor& tensor : tensors)
-    sum += squares_of(gradient + tensor.first, tensor.count);
+    sum += squares_of(gradient, tensor.first, tensor.count, mask);
   return sum;
 }
 

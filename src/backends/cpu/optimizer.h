@@ -12,8 +12,13 @@ namespace regatta::cpu {
 // sum += each of the others, in their order, in one pass over memory.
 void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count);
 
-// The sum of squares of a bucket's gradient, in an order of its own that never changes.
-double sum_squares(const float* gradient, std::span<const BucketTensor> tensors);
+// The sum of squares of a bucket's gradient, in an order of its own that never changes. `mask`: as
+// in UpdateStep, or null.
+double sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                   const std::uint8_t* mask);
+
+// Masks are read 32 bits at a time: so many bytes after the last float's must be readable.
+constexpr std::size_t mask_padding = 3;
 
 // PyTorch's clip_grad_norm_: what gradients are to be multiplied by, from the buckets' sums of
 // squares.

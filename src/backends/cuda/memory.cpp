@@ -16,6 +16,16 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const std::string& what) : bytes_(
 
 DeviceMemory::~DeviceMemory() { cudaFree(data_); }
 
+DeviceMemory on_device(std::span<const std::uint8_t> bytes, const std::string& what) {
+  DeviceMemory memory(bytes.size(), what);
+  if (bytes.empty()) return memory;
+  // Not the default stream: see below.
+  check(cudaMemcpyAsync(memory.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
+                        cudaStreamPerThread));
+  check(cudaStreamSynchronize(cudaStreamPerThread));
+  return memory;
+}
+
 void zero(int device, void* data, std::size_t bytes) {
   int before = 0;
   check(cudaGetDevice(&before));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,9 @@ class DeviceMemory {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+// A copy of `bytes` on the current device, which is there when this returns; empty if they are.
+DeviceMemory on_device(std::span<const std::uint8_t> bytes, const std::string& what);
 
 // Zeroes memory of a device that nobody uses yet; any thread may call it.
 void zero(int device, void* data, std::size_t bytes);

@@ -89,7 +89,12 @@ struct Step {
   const float* gradient_scale;
   const float* gradient;
   float *parameters, *mean, *squares, *average;
+  const std::uint8_t* mask;
 };
+
+__device__ bool masked(const std::uint8_t* mask, std::size_t at) {
+  return mask && (mask[at / 8] >> (at % 8) & 1) == 0;
+}
 
 // The gradient as a rule sees it.
 struct Clip {
@@ -179,7 +184,9 @@ struct TakeStep {
     Pack<float, V> mean = load_if<V>(step.mean, at), squares = load_if<V>(step.squares, at);
     Pack<float, V> average = load_if<V>(step.average, at);
     for (int v = 0; v < V; ++v) {
-      Element e{clip(gradient.values[v]), parameters.values[v], mean.values[v], squares.values[v]};
+      Element e{
+          masked(step.mask, at + static_cast<std::size_t>(v)) ? 0.0f : clip(gradient.values[v]),
+          parameters.values[v], mean.values[v], squares.values[v]};
       take(step.kind, by, lars, step.mean != nullptr, e);
       parameters.values[v] = e.parameter;
       mean.values[v] = e.mean;
@@ -217,11 +224,13 @@ __device__ double& part_sum(double* sums, unsigned tensor, unsigned part, int wh
   return sums[(tensor * parts + part) * 2 + static_cast<unsigned>(which)];
 }
 
-__device__ double squares_of_part(const float* values, const Tensors::Row& row, const Clip* clip) {
+__device__ double squares_of_part(const float* values, const Tensors::Row& row, const Clip* clip,
+                                  const std::uint8_t* mask) {
   double sum = 0;
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < row.count;
        i += step) {
+    if (masked(mask, row.first + i)) continue;
     const float value = clip ? (*clip)(values[row.first + i]) : values[row.first + i];
     sum += static_cast<double>(value) * static_cast<double>(value);
   }
@@ -229,16 +238,17 @@ __device__ double squares_of_part(const float* values, const Tensors::Row& row, 
 }
 
 __global__ void __launch_bounds__(threads)
-    measure_gradients(const float* gradient, Tensors tensors, double* sums) {
-  const double sum = squares_of_part(gradient, tensors.rows[blockIdx.y], nullptr);
+    measure_gradients(const float* gradient, Tensors tensors, const std::uint8_t* mask,
+                      double* sums) {
+  const double sum = squares_of_part(gradient, tensors.rows[blockIdx.y], nullptr, mask);
   if (threadIdx.x == 0) part_sum(sums, blockIdx.y, blockIdx.x, 0) = sum;
 }
 
 __global__ void __launch_bounds__(threads) measure_both(Step step, Tensors tensors, double* sums) {
   const Clip clip(step);
   const Tensors::Row& row = tensors.rows[blockIdx.y];
-  const double gradient = squares_of_part(step.gradient, row, &clip);
-  const double parameters = squares_of_part(step.parameters, row, nullptr);
+  const double gradient = squares_of_part(step.gradient, row, &clip, step.mask);
+  const double parameters = squares_of_part(step.parameters, row, nullptr, nullptr);
   if (threadIdx.x != 0) return;
   part_sum(sums, blockIdx.y, blockIdx.x, 0) = gradient;
   part_sum(sums, blockIdx.y, blockIdx.x, 1) = parameters;
@@ -351,9 +361,9 @@ bool Optimizer::saw_not_finite() const { return std::atomic_ref(*told_).load() !
 void Optimizer::forget_not_finite() { std::atomic_ref(*told_).store(0); }
 
 void Optimizer::sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
-                            double* sum) {
+                            const std::uint8_t* mask, double* sum) {
   for_each_table(tensors, [&](const Tensors& table, unsigned count, bool first) {
-    measure_gradients<<<dim3(parts, count), threads, 0, stream_>>>(gradient, table, sums());
+    measure_gradients<<<dim3(parts, count), threads, 0, stream_>>>(gradient, table, mask, sums());
     add_measures<<<1, threads, 0, stream_>>>(sums(), count, sum, !first);
   });
 }
@@ -374,9 +384,16 @@ void Optimizer::clip_scale(std::span<const double* const> squares, float* scale)
 
 void Optimizer::update(const UpdateStep& update) {
   if (update.count == 0) return;
-  const Step step{update.kind,           numbers(),         mark_,
-                  update.gradient_scale, update.gradient,   update.parameters,
-                  update.moments[0],     update.moments[1], update.average};
+  const Step step{update.kind,
+                  numbers(),
+                  mark_,
+                  update.gradient_scale,
+                  update.gradient,
+                  update.parameters,
+                  update.moments[0],
+                  update.moments[1],
+                  update.average,
+                  update.mask};
   // Where gradients are clipped by their norm, clip_scale() has seen to it.
   if (mark_ && !update.gradient_scale) {
     look_at_gradient<<<blocks_for(update.count), threads, 0, stream_>>>(

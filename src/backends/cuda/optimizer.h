@@ -35,8 +35,9 @@ class Optimizer {
   // Brings the numbers of the next steps to the device; not part of a capture.
   void follow(const UpdateNumbers& numbers) { numbers_.set(&numbers); }
 
-  // The squares of a bucket's gradient.
-  void sum_squares(const float* gradient, std::span<const BucketTensor> tensors, double* sum);
+  // The squares of a bucket's gradient. `mask`: as in UpdateStep, or null.
+  void sum_squares(const float* gradient, std::span<const BucketTensor> tensors,
+                   const std::uint8_t* mask, double* sum);
   // PyTorch's clip_grad_norm_, from the sums of all buckets and the followed clip_norm.
   void clip_scale(std::span<const double* const> sums, float* scale);
   void update(const UpdateStep& step);

@@ -1,0 +1,157 @@
+// `tickets transfer`: do tickets of one data set win on another?
+#include <iostream>
+#include <memory>
+
+#include "app/command.h"
+#include "app/lists.h"
+#include "app/tickets_command.h"
+#include "app/tickets_work.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "data/dataset.h"
+#include "tickets/folder.h"
+#include "train/checkpoint.h"
+#include "train/job.h"
+#include "train/loop.h"
+#include "train/weights.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace tickets;
+
+struct TransferFlags {
+  std::string folder, data, out;
+  std::optional<std::string> levels;
+  std::optional<std::int64_t> epochs;
+  bool no_work = false;
+  WorkFlags work;
+};
+
+void copy_into(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::create_directories(to.parent_path(), code);
+  if (!code) fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
+  if (code)
+    throw InputError("cannot copy '" + from.string() + "' to '" + to.string() +
+                     "': " + code.message());
+}
+
+void write_new_weights(const Graph& network, std::uint64_t seed, const fs::path& file) {
+  const Weights weights = initial_weights(network, seed);
+  TensorFile tensors;
+  for (const Parameter& parameter : network.parameters())
+    tensors.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
+  for (const Parameter& state : network.states())
+    tensors.tensors.push_back(to_tensor(state, weights.at(state.name)));
+  write_safetensors(file, tensors);
+}
+
+// Which levels are taken over: those asked for, or all.
+bool wanted(const TransferFlags& flags, int level) {
+  if (!flags.levels) return true;
+  for (const std::int64_t each : parse_sizes("--levels", *flags.levels))
+    if (each == level) return true;
+  return false;
+}
+
+// Copies masks and weights out of the finished search and makes the new one.
+Search search_of(const TransferFlags& flags, SearchFolder& source) {
+  Search search = source.search();
+  for (std::size_t i = 0; i + 1 < search.train.size(); ++i)
+    if (search.train[i] == "--data") search.train[i + 1] = absolute_spec(flags.data);
+  const TrainFacts facts = facts_of(search.train);
+  search.samples_per_step = facts.samples_per_step;
+  search.steps_per_epoch = facts.steps_per_epoch;
+  const std::int64_t epochs = flags.epochs.value_or(
+      std::max<std::int64_t>(1, source.search().last_step / source.search().steps_per_epoch));
+  search.last_step = last_step_of(epochs, std::nullopt, facts.steps_per_epoch);
+  search.jobs.clear();
+  const fs::path out = flags.out;
+  std::optional<Graph> network;  // for the new data
+  for (const tickets::Job& ticket : source.jobs()) {
+    const bool done = source.state(source.index_of(ticket.id)).done();
+    if (ticket.kind == JobKind::dense)
+      search.jobs.push_back({.id = ticket.id, .seed = ticket.seed, .steps = search.last_step});
+    if (ticket.kind != JobKind::ticket || !done || !wanted(flags, ticket.level)) continue;
+    const fs::path run = source.run_of(ticket.id);
+    if (!network) {
+      Json about = read_json(run / "run.json");
+      about["recipe"] = facts.recipe;
+      network = network_of_run(about);
+    }
+    const fs::path mask_file = run.parent_path() / "mask.safetensors";
+    require_fit(read_mask(mask_file), *network,
+                "'" + mask_file.string() + "', for '" + flags.data + "'");
+    tickets::Job job{.id = ticket.id,
+                     .kind = JobKind::ticket,
+                     .seed = ticket.seed,
+                     .reset = ticket.reset,
+                     .level = ticket.level,
+                     .keep = ticket.keep,
+                     .steps = search.last_step,
+                     .mask = "masks/" + ticket.id + ".safetensors",
+                     .init = "weights/seed" + std::to_string(ticket.seed) + "-reset" +
+                             std::to_string(ticket.reset) + ".safetensors"};
+    copy_into(mask_file, out / job.mask);
+    copy_into(kept_checkpoint(source.run_of(ticket.start), ticket.reset) / "model.safetensors",
+              out / job.init);
+    search.jobs.push_back(job);
+    const std::string stem = ticket.id.substr(0, ticket.id.rfind('-') + 1);
+    tickets::Job random = job, fresh = job;
+    random.kind = JobKind::random;
+    random.id = stem + "random";
+    fresh.kind = JobKind::fresh;
+    fresh.id = stem + "fresh";
+    fresh.init = "weights/seed" + std::to_string(ticket.seed) + "-fresh.safetensors";
+    write_new_weights(*network, random_bits(ticket.seed, stream_of("fresh"), 0), out / fresh.init);
+    search.jobs.push_back(random);
+    search.jobs.push_back(fresh);
+  }
+  if (!network)
+    throw InputError("'" + flags.folder +
+                     "' has no finished ticket to take over; regatta tickets status " +
+                     flags.folder + " shows how far it is");
+  return search;
+}
+
+}  // namespace
+
+std::function<int()> declare_tickets_transfer(CLI::App& app) {
+  const auto flags = std::make_shared<TransferFlags>();
+  app.add_option("folder", flags->folder, "the search whose tickets are taken")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--data", flags->data,
+                 "the other data: images of the same size, and as many classes")
+      ->required()
+      ->type_name("SPEC");
+  app.add_option("--out", flags->out, "folder of the new search")->required()->type_name("DIR");
+  app.add_option("--levels", flags->levels, "only these levels, such as 4,8 (default: all)")
+      ->type_name("L,...");
+  app.add_option("--epochs", flags->epochs, "on the other data (default: as many as before)")
+      ->type_name("E")
+      ->check(whole_number(1, 1000000));
+  app.add_flag("--no-work", flags->no_work, "make the folder, and leave the jobs to other workers");
+  declare_work(app, flags->work);
+  app.footer(
+      "Every ticket starts with its own early weights, beside the same mask with new weights, a\n"
+      "random mask, and the whole network.\n"
+      "Example:\n  regatta tickets transfer searches/mnist --data fashion-mnist --out "
+      "searches/fashion");
+  return [flags] {
+    DiskLayer files;
+    SearchFolder source(files, flags->folder);
+    source.refresh();
+    files.make_folder(flags->out);
+    const Search search = search_of(*flags, source);
+    SearchFolder::write(files, flags->out, search);
+    if (!flags->no_work) return work_on(flags->out, flags->work);
+    std::cout << search.jobs.size() << " jobs in " << flags->out
+              << "; start workers with: regatta tickets work " << flags->out << "\n";
+    return 0;
+  };
+}
+
+}  // namespace regatta::app

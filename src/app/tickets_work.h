@@ -1,0 +1,42 @@
+// Working on a search: shared by `tickets work` and the commands that make one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tickets/jobs.h"
+
+namespace regatta::app {
+
+struct WorkFlags {
+  std::optional<int> workers;       // CPUs of this worker
+  int jobs = 1;                     // side by side
+  std::optional<std::string> data;  // where the data lies here
+  bool again = false;               // failed jobs too
+};
+void declare_work(CLI::App& app, WorkFlags& flags);
+
+// Does jobs of the search until all are done, or until a signal. Returns the exit code; throws
+// InputError if jobs failed for good.
+int work_on(const std::filesystem::path& search, const WorkFlags& flags);
+
+// How long a search's jobs take depends on these, which `regatta train` finds out: it is asked with
+// the flags of the search, and its complaints are passed on.
+struct TrainFacts {
+  std::int64_t samples_per_step = 0, steps_per_epoch = 0;
+  Json recipe = {};
+};
+TrainFacts facts_of(const std::vector<std::string>& train);
+
+// "0,500,2e" as steps, rising; throws InputError.
+std::vector<std::int64_t> parse_resets(const std::string& text, std::int64_t steps_per_epoch);
+
+// Flags of `regatta train` that every job of a search says itself are refused; throws InputError.
+void refuse_own_flags(const std::vector<std::string>& extras);
+
+// The program itself, to be run again.
+std::filesystem::path this_program();
+
+}  // namespace regatta::app

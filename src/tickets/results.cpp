@@ -1,0 +1,331 @@
+#include "tickets/results.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace regatta::tickets {
+namespace {
+
+std::optional<double> number_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+ResultRow row_of(const Job& job, const LogEntry& result) {
+  const Json& body = result.body;
+  const Json& outcome = body.at("outcome");
+  ResultRow row;
+  row.job = job;
+  row.density = number_in(outcome, "density").value_or(1);
+  row.test_accuracy = number_in(outcome, "test_accuracy");
+  row.test_loss = number_in(outcome, "test_loss");
+  row.train_loss = number_in(outcome, "train_loss").value_or(0);
+  row.seconds = body.value("seconds", 0.0);
+  row.images_per_s = body.value("images_per_s", 0.0);
+  row.joules = number_in(body, "joules");
+  row.joules_measured = body.value("joules_measured", false);
+  row.worker = result.worker;
+  row.machine = body.value("machine", "");
+  if (const auto layers = outcome.find("layers"); layers != outcome.end())
+    for (const Json& layer : *layers)
+      row.layers.push_back(
+          {layer.at("name"), layer.at("kept").get<double>() / layer.at("weights").get<double>()});
+  return row;
+}
+
+void add_spans(const Job& job, const JobState& state, std::vector<WorkSpan>& spans) {
+  for (std::size_t i = 0; i + 1 < state.entries.size(); ++i) {
+    const LogEntry& claim = state.entries[i];
+    const LogEntry& next = state.entries[i + 1];
+    if (claim.kind != EntryKind::claim) continue;
+    spans.push_back({claim.worker, job.id, claim.body.value("at", 0.0), next.body.value("at", 0.0),
+                     next.kind == EntryKind::result});
+  }
+}
+
+std::vector<Cell> cells_of(const std::vector<ResultRow>& rows) {
+  std::map<std::tuple<JobKind, std::int64_t, int>, std::vector<const ResultRow*>> groups;
+  for (const ResultRow& row : rows)
+    if (row.test_accuracy)
+      groups[{row.job.kind, row.job.kind == JobKind::dense ? 0 : row.job.reset, row.job.level}]
+          .push_back(&row);
+  std::vector<Cell> cells;
+  for (const auto& [key, members] : groups) {
+    Cell cell{std::get<0>(key), std::get<1>(key), std::get<2>(key)};
+    cell.low = std::numeric_limits<double>::infinity();
+    cell.high = -cell.low;
+    cell.density = 0;
+    for (const ResultRow* row : members) {
+      ++cell.seeds;
+      cell.mean += *row->test_accuracy;
+      cell.density += row->density;
+      cell.low = std::min(cell.low, *row->test_accuracy);
+      cell.high = std::max(cell.high, *row->test_accuracy);
+    }
+    cell.mean /= cell.seeds;
+    cell.density /= cell.seeds;
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+// A one-shot mask with new weights is the same at every reset point; an iterative one has its own,
+// but starts at step 0 and is told apart by the ticket that it belongs to.
+std::int64_t branch_of(const Job& job) {
+  const std::size_t at = job.id.find("-reset");
+  return at == std::string::npos ? job.reset : std::stoll(job.id.substr(at + 6));
+}
+
+Win win_over(const Results& results, std::int64_t reset, JobKind control, int levels) {
+  Win win{reset, control, std::nullopt};
+  for (int level = levels; level >= 1; --level) {
+    const Cell* ticket = results.find(JobKind::ticket, reset, level);
+    const Cell* other = results.find(control, reset, level);
+    if (!ticket || !other) break;
+    if (level == levels) {
+      win.margin = ticket->mean - other->mean;
+      win.spread = std::max(ticket->high - ticket->low, other->high - other->low);
+    }
+    if (ticket->low <= other->high) break;
+    win.level = level;
+  }
+  return win;
+}
+
+Scaling scaling_of(const SearchFolder& folder, const Results& results) {
+  Scaling scaling;
+  double fastest = 0, begin = std::numeric_limits<double>::infinity(), end = 0, images = 0;
+  std::map<std::string, double> speeds;  // by worker
+  for (const ResultRow& row : results.rows) {
+    images += static_cast<double>(row.job.steps * folder.search().samples_per_step);
+    if (row.images_per_s <= 0) continue;
+    double& speed = speeds[row.worker];
+    speed = std::max(speed, row.images_per_s);
+    fastest = std::max(fastest, speed);
+  }
+  for (const WorkSpan& span : results.spans) {
+    begin = std::min(begin, span.begin);
+    end = std::max(end, span.end);
+  }
+  scaling.workers = speeds.size();
+  if (fastest <= 0 || end <= begin) return scaling;
+  scaling.work_s = images / fastest;
+  scaling.span_s = end - begin;
+  scaling.speed_up = scaling.work_s / scaling.span_s;
+  for (const auto& [worker, speed] : speeds) scaling.ideal += speed / fastest;
+  const std::vector<JobWork> works = works_of(folder.search());
+  double all = 0;
+  for (const JobWork& work : works) all += work.work;
+  scaling.chain_share = std::ranges::max(longest_chains(works)) / all;
+  const int most = std::max(8, static_cast<int>(scaling.workers));
+  for (int workers = 1; workers <= most; ++workers) {
+    const std::vector<WorkerSpeed> equal(static_cast<std::size_t>(workers));
+    scaling.curve.push_back({workers, all / end_of(schedule(works, equal)).count(),
+                             1 / (scaling.chain_share + (1 - scaling.chain_share) / workers)});
+  }
+  return scaling;
+}
+
+std::string reset_text(std::int64_t step, const Search& search) {
+  if (step > 0 && step % search.steps_per_epoch == 0)
+    return std::to_string(step / search.steps_per_epoch) + "e";
+  return std::to_string(step);
+}
+
+std::string cell_text(const Cell* cell) {
+  char text[64] = "";
+  if (cell)
+    std::snprintf(text, sizeof text, "%.2f (%.2f-%.2f)", 100 * cell->mean, 100 * cell->low,
+                  100 * cell->high);
+  return text;
+}
+
+Json to_json(const Cell& cell, const Search& search) {
+  return {{"kind", kind_name(cell.kind)},
+          {"reset", cell.reset},
+          {"reset_text", reset_text(cell.reset, search)},
+          {"level", cell.level},
+          {"density", cell.density},
+          {"seeds", cell.seeds},
+          {"mean", cell.mean},
+          {"low", cell.low},
+          {"high", cell.high}};
+}
+
+Json to_json(const ResultRow& row) {
+  Json layers = Json::array();
+  for (const ResultRow::Layer& layer : row.layers)
+    layers.push_back({{"name", layer.name}, {"density", layer.density}});
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
+  return {{"id", row.job.id},
+          {"kind", kind_name(row.job.kind)},
+          {"seed", row.job.seed},
+          {"reset", row.job.reset},
+          {"level", row.job.level},
+          {"density", row.density},
+          {"test_accuracy", or_null(row.test_accuracy)},
+          {"test_loss", or_null(row.test_loss)},
+          {"train_loss", row.train_loss},
+          {"seconds", row.seconds},
+          {"images_per_s", row.images_per_s},
+          {"joules", or_null(row.joules)},
+          {"joules_measured", row.joules_measured},
+          {"worker", row.worker},
+          {"machine", row.machine},
+          {"layers", layers}};
+}
+
+Json to_json(const Scaling& scaling) {
+  Json curve = Json::array();
+  for (const Scaling::Point& point : scaling.curve)
+    curve.push_back(
+        {{"workers", point.workers}, {"planned", point.planned}, {"amdahl", point.amdahl}});
+  return {{"workers", scaling.workers},
+          {"work_s", scaling.work_s},
+          {"span_s", scaling.span_s},
+          {"speed_up", scaling.speed_up},
+          {"ideal", scaling.ideal},
+          {"chain_share", scaling.chain_share},
+          {"curve", curve}};
+}
+
+}  // namespace
+
+const Cell* Results::find(JobKind kind, std::int64_t reset, int level) const {
+  for (const Cell& cell : cells)
+    if (cell.kind == kind && cell.reset == reset && cell.level == level) return &cell;
+  return nullptr;
+}
+
+Results results_of(const SearchFolder& folder) {
+  Results results;
+  results.jobs = folder.jobs().size();
+  std::set<JobKind> controls;
+  for (std::size_t i = 0; i < folder.jobs().size(); ++i) {
+    Job job = folder.jobs()[i];
+    add_spans(job, folder.state(i), results.spans);
+    if (!folder.state(i).done()) continue;
+    job.reset = branch_of(job);  // so that controls stand beside their tickets
+    if (job.kind == JobKind::fresh || job.kind == JobKind::random) controls.insert(job.kind);
+    results.rows.push_back(row_of(job, folder.state(i).last()));
+    // The one mask with new weights stands beside the tickets of all reset points.
+    if (job.kind == JobKind::fresh && folder.jobs()[i].id.find("-reset") == std::string::npos)
+      results.rows.back().job.reset = folder.search().resets.front();
+  }
+  results.cells = cells_of(results.rows);
+  if (!folder.search().iterative) {
+    const std::vector<Cell> found = results.cells;
+    for (const Cell& cell : found)
+      for (const std::int64_t reset : folder.search().resets)
+        if (cell.kind == JobKind::fresh && reset != cell.reset) {
+          results.cells.push_back(cell);
+          results.cells.back().reset = reset;
+        }
+  }
+  for (const std::int64_t reset : folder.search().resets)
+    for (const JobKind control : controls)
+      results.wins.push_back(win_over(results, reset, control, folder.search().levels));
+  results.scaling = scaling_of(folder, results);
+  return results;
+}
+
+std::string results_table(const Results& results, const Search& search) {
+  char line[256];
+  std::string text = "test accuracy in percent: mean over seeds (least-largest)\n";
+  if (const Cell* dense = results.find(JobKind::dense, 0, 0))
+    text += "dense network: " + cell_text(dense) + "\n";
+  for (const std::int64_t reset : search.resets) {
+    text += "\nreset to " + reset_text(reset, search) + "\n";
+    std::snprintf(line, sizeof line, "%5s %9s  %-22s %-22s %-22s\n", "level", "left", "ticket",
+                  "fresh weights", "random mask");
+    text += line;
+    for (int level = 1; level <= search.levels; ++level) {
+      const Cell* ticket = results.find(JobKind::ticket, reset, level);
+      const Cell* fresh = results.find(JobKind::fresh, reset, level);
+      const Cell* random = results.find(JobKind::random, reset, level);
+      const Cell* any = ticket ? ticket : fresh ? fresh : random;
+      if (!any) continue;
+      std::snprintf(line, sizeof line, "%5d %8.2f%%  %-22s %-22s %-22s\n", level,
+                    100 * any->density, cell_text(ticket).c_str(), cell_text(fresh).c_str(),
+                    cell_text(random).c_str());
+      text += line;
+    }
+  }
+  text += "\n";
+  for (const Win& win : results.wins) {
+    std::snprintf(
+        line, sizeof line,
+        "reset to %s, tickets against %s: %s; at the last level %+.2f points, spread over "
+        "seeds %.2f\n",
+        reset_text(win.reset, search).c_str(),
+        win.over == JobKind::fresh ? "fresh weights" : "random masks",
+        win.level ? ("they win from level " + std::to_string(*win.level) + " on").c_str()
+                  : "no level from which on all win",
+        100 * win.margin, 100 * win.spread);
+    text += line;
+  }
+  const Scaling& scaling = results.scaling;
+  if (scaling.span_s > 0) {
+    std::snprintf(line, sizeof line,
+                  "%zu of %zu jobs done by %zu worker%s in %.0f s: speed-up %.2f of %.2f\n",
+                  results.rows.size(), results.jobs, scaling.workers,
+                  scaling.workers == 1 ? "" : "s", scaling.span_s, scaling.speed_up, scaling.ideal);
+    text += line;
+  }
+  return text;
+}
+
+std::string results_csv(const Results& results) {
+  std::string text =
+      "id,kind,seed,reset,level,density,test_accuracy,test_loss,train_loss,seconds,images_per_s,"
+      "joules,joules_measured,worker,machine\n";
+  char line[256];
+  const auto or_empty = [](const std::optional<double>& value) {
+    char number[32] = "";
+    if (value) std::snprintf(number, sizeof number, "%.9g", *value);
+    return std::string(number);
+  };
+  for (const ResultRow& row : results.rows) {
+    std::snprintf(line, sizeof line, ",%s,%llu,%lld,%d,%.9g,",
+                  std::string(kind_name(row.job.kind)).c_str(),
+                  static_cast<unsigned long long>(row.job.seed),
+                  static_cast<long long>(row.job.reset), row.job.level, row.density);
+    text += row.job.id + line + or_empty(row.test_accuracy) + "," + or_empty(row.test_loss);
+    std::snprintf(line, sizeof line, ",%.9g,%.6g,%.6g,", row.train_loss, row.seconds,
+                  row.images_per_s);
+    text += line + or_empty(row.joules) + (row.joules_measured ? ",yes," : ",no,") + row.worker +
+            ",\"" + row.machine + "\"\n";
+  }
+  return text;
+}
+
+Json to_json(const Results& results, const Search& search) {
+  Json rows = Json::array(), cells = Json::array(), wins = Json::array(), spans = Json::array();
+  for (const ResultRow& row : results.rows) rows.push_back(to_json(row));
+  for (const Cell& cell : results.cells) cells.push_back(to_json(cell, search));
+  for (const Win& win : results.wins)
+    wins.push_back({{"reset", win.reset},
+                    {"reset_text", reset_text(win.reset, search)},
+                    {"over", kind_name(win.over)},
+                    {"from_level", win.level ? Json(*win.level) : Json()},
+                    {"margin", win.margin},
+                    {"spread", win.spread}});
+  for (const WorkSpan& span : results.spans)
+    spans.push_back({{"worker", span.worker},
+                     {"job", span.job},
+                     {"begin", span.begin},
+                     {"end", span.end},
+                     {"finished", span.finished}});
+  return {{"jobs", results.jobs},    {"done", results.rows.size()},
+          {"levels", search.levels}, {"rows", rows},
+          {"cells", cells},          {"wins", wins},
+          {"spans", spans},          {"scaling", to_json(results.scaling)}};
+}
+
+}  // namespace regatta::tickets

@@ -1,0 +1,46 @@
+// A job as a run of `regatta train` in a process of its own: its mask and first weights are made
+// here, the rest is flags. A run that another worker left behind goes on from its last checkpoint.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tickets/worker.h"
+
+namespace regatta::tickets {
+
+struct TrainerOptions {
+  std::filesystem::path program;    // regatta
+  std::vector<std::string> flags;   // of where and how, for every run here: --workers, --scheduler
+  std::optional<std::string> data;  // where the data lies on this machine, if elsewhere
+  int cpus = 1;                     // of one job, for an estimate of joules
+  int gpus = 0;
+};
+
+class ProgramTrainer : public Trainer {
+ public:
+  explicit ProgramTrainer(TrainerOptions options);
+
+  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job,
+                                    int claim) override;
+  void tidy(const SearchFolder& folder, std::size_t job, int claim) override;
+
+ private:
+  TrainerOptions options_;
+};
+
+// The mask of a job: that of its `pruned` job's weights, shuffled for JobKind::random; or its file.
+// Nothing for dense jobs.
+std::optional<Mask> mask_of(const SearchFolder& folder, const Job& job);
+
+// Takes over the newest whole checkpoint of the claims before `claim`, with what the run wrote
+// until then, into the claim's own run folder. False if there is none.
+bool adopt_run(const std::filesystem::path& search, const std::string& id, int claim);
+
+// What a finished run came to: the last epoch's losses and accuracies, and `weights`, the SHA-256
+// of its last weights. Nothing if the run is not finished.
+std::optional<Json> outcome_of(const std::filesystem::path& run, std::int64_t last_step);
+
+}  // namespace regatta::tickets

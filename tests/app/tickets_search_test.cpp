@@ -1,0 +1,163 @@
+// Searches through the program: estimated, made, worked on, reported; and runs that start where
+// another stood.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "support/places.h"
+#include "support/program_process.h"
+#include "support/program_run.h"
+#include "support/temporary_folder.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class TicketSearch : public testing::Test {
+ protected:
+  std::string at(const std::string& name) const { return (folder.path() / name).string(); }
+
+  std::vector<std::string> words(const std::string& text) const {
+    std::vector<std::string> found;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;)
+      found.push_back(word.starts_with("@") ? at(word.substr(1)) : word);
+    return found;
+  }
+  // In this process.
+  std::string printed(const std::string& text) const {
+    const ProgramRun done = run_regatta(words(text));
+    EXPECT_EQ(done.code, 0) << text << ": " << done.err;
+    return done.out;
+  }
+  std::string refused(const std::string& text) const {
+    const ProgramRun done = run_regatta(words(text));
+    EXPECT_EQ(done.code, 2) << text;
+    EXPECT_EQ(std::ranges::count(done.err, '\n'), 1) << done.err;
+    return done.err;
+  }
+  // In a process of its own: searches start the program again.
+  int code_of(const std::string& text) {
+    fs::remove(said);
+    return ProgramProcess(words(text), said).wait();
+  }
+  std::string what_was_said() const { return read_file(said); }
+
+  const TemporaryFolder folder;
+  const fs::path said = folder.path() / "said";
+};
+
+const std::string tiny =
+    "--model tiny --data synth:1x12x12/3@40 --test synth:1x12x12/3@16 --batch 8 --lr 0.05 ";
+
+TEST_F(TicketSearch, AnEstimateCountsWholeJobs) {
+  const std::string weekend =
+      "tickets estimate --masks 20 --resets 5 --epochs 350 --epoch-time 4.5m ";
+  const std::string equal = printed(weekend + "--workers 20");
+  for (const char* part :
+       {"100 jobs of 26 h 15 min", "alone       2625 h", "together    131 h 15 min on 20 workers",
+        "speed-up    20\n", "efficiency  1 of"})
+    EXPECT_THAT(equal, HasSubstr(part));
+  const std::string unequal = printed(weekend + "--workers 19x1,0.5 --json @estimate.json");
+  EXPECT_THAT(unequal, HasSubstr("together    157 h 30 min"));
+  EXPECT_THAT(unequal, HasSubstr("ideal       134 h 37 min"));
+  EXPECT_DOUBLE_EQ(read_json(at("estimate.json"))["alone_s"], 2625 * 3600.0);
+}
+
+TEST_F(TicketSearch, AnEstimateForAPlatformHasJoulesByMachine) {
+  const fs::path lab = test_files() / "platforms/lab.json";
+  printed("tickets estimate --levels 3 --epochs 10 --epoch-time 1m --platform " + lab.string() +
+          " --json @estimate.json");
+  const Json json = read_json(at("estimate.json"));
+  ASSERT_EQ(json["machines"].size(), 4u);
+  EXPECT_DOUBLE_EQ(json["machines"][0]["speed"], 1);
+  EXPECT_LT(json["machines"][1]["speed"], 1);
+  double joules = 0;
+  for (const Json& machine : json["machines"]) joules += machine["joules"].get<double>();
+  EXPECT_NEAR(json["joules"], joules, 1e-6 * joules);
+}
+
+TEST_F(TicketSearch, WrongEstimatesAndFoldersAreRefusedInALine) {
+  EXPECT_THAT(refused("tickets estimate --masks 2"), HasSubstr("--epoch-time"));
+  EXPECT_THAT(refused("tickets estimate --masks 2 --levels 2 --epoch-time 1s"),
+              HasSubstr("--masks"));
+  EXPECT_THAT(refused("tickets estimate --masks 2 --epoch-time 1 --workers 2"), HasSubstr("4.5m"));
+  for (const char* command : {"work", "status", "report", "estimate"})
+    EXPECT_THAT(refused(std::string("tickets ") + command + " @nowhere"),
+                HasSubstr("is not the folder of a search"));
+}
+
+TEST_F(TicketSearch, OneCommandDoesAllAndGoesOnWhereItStopped) {
+  const std::string search = "tickets search " + tiny +
+                             "--masks 2 --rate 0.5 --resets 0,3 --epochs 1 --deterministic --out "
+                             "@search --workers 1";
+  ASSERT_EQ(code_of(search), 0) << what_was_said();
+  EXPECT_THAT(what_was_said(), HasSubstr("all jobs are done"));
+  EXPECT_THAT(printed("tickets status @search"), HasSubstr("11 jobs: 11 done (100%)"));
+  EXPECT_THAT(printed("tickets estimate @search"), HasSubstr("0 of 11 jobs are left"));
+  ASSERT_EQ(code_of(search), 0) << "nothing is left to do";
+  EXPECT_THAT(what_was_said(), HasSubstr("11 of them done"));
+  EXPECT_EQ(code_of("tickets search " + tiny + "--masks 3 --out @search"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("holds another search"));
+
+  EXPECT_THAT(printed("tickets report @search --json @results.json"), HasSubstr("reset to 3"));
+  const Json results = read_json(at("results.json"));
+  ASSERT_EQ(results["rows"].size(), 11u);
+  for (const Json& row : results["rows"])
+    if (row["kind"] != "dense")
+      EXPECT_NEAR(row["density"].get<double>(), row["level"] == 1 ? 0.5 : 0.25, 0.01);
+  const std::string csv = read_file(at("search/results.csv"));
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 12);
+
+  ASSERT_EQ(code_of("tickets transfer @search --data synth:1x12x12/3@48 --levels 2 --out @other "
+                    "--workers 1"),
+            0)
+      << what_was_said();
+  EXPECT_THAT(printed("tickets status @other"), HasSubstr("7 jobs: 7 done"));
+}
+
+TEST_F(TicketSearch, WrongSearchesAreRefusedBeforeAnythingIsMade) {
+  EXPECT_EQ(code_of("tickets search " + tiny + "--levels 2 --masks 2 --out @search"), 2);
+  EXPECT_EQ(code_of("tickets search " + tiny + "--levels 2 --resets 9e --out @search"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("reset point"));
+  EXPECT_EQ(code_of("tickets search " + tiny + "--levels 2 --seed 3 --resume x --out @search"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("--resume"));
+  EXPECT_EQ(code_of("tickets search " + tiny + "--levels 2 --optimiser sgd --out @search"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("did you mean '--optimizer'"));
+  EXPECT_FALSE(fs::exists(at("search")));
+}
+
+TEST_F(TicketSearch, AJobThatFailsTwiceIsGivenUpAndTold) {
+  // Such steps end in numbers that are none.
+  EXPECT_EQ(code_of("tickets search --model tiny --data synth:1x12x12/3@40 --batch 8 --lr 1e30 "
+                    "--masks 1 --epochs 2 --workers 1 --out @search"),
+            2);
+  EXPECT_THAT(what_was_said(), HasSubstr("1 job failed"));
+  EXPECT_THAT(printed("tickets status @search"), HasSubstr("4 cannot be done"));
+}
+
+TEST_F(TicketSearch, ARunFromAKeptCheckpointEndsAsTheRunItCameFrom) {
+  const std::string train =
+      "train --model tiny --data synth:1x12x12/3@40 --batch 4 --optimizer adamw --schedule cosine "
+      "--deterministic --test none --epochs 2 ";
+  printed(train + "--checkpoint-at 0,7 --keep 1 --out @whole");
+  EXPECT_TRUE(fs::exists(at("whole/checkpoints/kept-0")));
+  for (const std::string step : {"0", "7"}) {
+    printed(train + "--from @whole/checkpoints/kept-" + step + " --out @from" + step);
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_EQ(read_file(at("from" + step) + "/checkpoints/step-20/" + file),
+                read_file(at("whole") + "/checkpoints/step-20/" + file));
+  }
+  EXPECT_THAT(refused(train + "--from @whole/checkpoints --out @x"), HasSubstr("no checkpoint"));
+  EXPECT_THAT(refused(train + "--from @whole/checkpoints/step-20 --out @x"),
+              HasSubstr("it has done 20 steps"));
+}
+
+}  // namespace
+}  // namespace regatta
