@@ -81,6 +81,17 @@ regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)
 regatta_library(jpeg jpeglib.h jpeg libjpeg-dev)
 regatta_library(png png.h png libpng-dev)
 regatta_library(simgrid simgrid/s4u.hpp simgrid libsimgrid-dev)
+# The optimizer's linear programs, and exact arithmetic for their proofs.
+regatta_library(coinutils coin/CoinPackedMatrix.hpp CoinUtils coinor-libcoinutils-dev)
+regatta_library(clp coin/ClpSimplex.hpp Clp coinor-libclp-dev)
+regatta_library(gmp gmp.h gmp libgmp-dev)
+regatta_library(gmpxx gmpxx.h gmpxx libgmp-dev)
+if(TARGET regatta::clp AND TARGET regatta::coinutils)
+  target_link_libraries(regatta::clp INTERFACE regatta::coinutils)
+endif()
+if(TARGET regatta::gmpxx AND TARGET regatta::gmp)
+  target_link_libraries(regatta::gmpxx INTERFACE regatta::gmp)
+endif()
 
 # Only ONNX's messages are needed, not its checker.
 regatta_library(protobuf google/protobuf/message.h protobuf libprotobuf-dev)

@@ -22,6 +22,9 @@ install(TARGETS regatta RUNTIME_DEPENDENCY_SET program_needs
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(RUNTIME_DEPENDENCY_SET program_needs POST_EXCLUDE_REGEXES ${system_libraries}
   LIBRARY DESTINATION ${private_dir} COMPONENT libraries)
+if(TARGET regatta_mpi)
+  install(TARGETS regatta_mpi LIBRARY DESTINATION ${private_dir} COMPONENT program)
+endif()
 install(CODE "set(pages_program \"$<TARGET_FILE:regatta>\")
 set(pages_data \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
 set(pages_manual \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\")"
@@ -52,7 +55,7 @@ else()
   string(REGEX REPLACE "(\\.so\\.[0-9]+).*" "\\1" starpu ${starpu})
   set(pc_libraries "-L\${private} -l:${starpu} -Wl,-rpath,\${private}")
 endif()
-foreach(name IN ITEMS dnnl hwloc jpeg png sqlite simgrid onnx protobuf)
+foreach(name IN ITEMS dnnl hwloc jpeg png sqlite simgrid onnx protobuf clp coinutils gmpxx gmp)
   get_filename_component(library ${REGATTA_${name}_LIBRARY} NAME_WE)
   string(REGEX REPLACE "^lib" "-l" library ${library})
   string(APPEND pc_libraries " ${library}")

@@ -15,15 +15,19 @@
 #include "base/files.h"
 #include "base/standard_output.h"
 #include "base/version.h"
+#include "train/ranks.h"
 
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 15> all_commands{
+constexpr std::array<Command, 17> all_commands{
     {{"train", "train a network as a task graph", run_train},
+     {"launch", "train on several machines at once", run_launch},
      {"eval", "loss and accuracy of a trained network", run_eval},
      {"predict", "what a trained network takes images for", run_predict},
      {"plan", "when and where a network is trained, as a file", run_plan},
+     {"rent", "own machines or rented ones: hours, joules, money", run_rent},
+     {"advise", "which parallelism suits each layer on a platform", run_advise},
      {"simulate", "when a plan's steps would end, and their joules", run_simulate},
      {"compare", "a recorded run beside its prediction", run_compare},
      {"probe", "this machine as a platform file", run_probe},
@@ -215,6 +219,8 @@ int run_program(std::span<const char* const> arguments) {
     const int code = dispatch(arguments);
     if (code == 0) require_printed();
     return code;
+  } catch (const ToldElsewhere& told) {
+    return told.code();
   } catch (const InputError& error) {
     complain(one_line(error.what()));
     return 2;

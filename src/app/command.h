@@ -28,16 +28,19 @@ const Command& command_named(std::string_view name);  // throws InputError
 // Calls `visit` with the flags that `command` declares; the command itself is not run.
 void visit_flags(const Command& command, const std::function<void(const CLI::App&)>& visit);
 
+int run_advise(std::span<const char* const> arguments);
 int run_bench(std::span<const char* const> arguments);
 int run_calibrate(std::span<const char* const> arguments);
 int run_compare(std::span<const char* const> arguments);
 int run_data(std::span<const char* const> arguments);
 int run_doctor(std::span<const char* const> arguments);
+int run_launch(std::span<const char* const> arguments);
 int run_eval(std::span<const char* const> arguments);
 int run_models(std::span<const char* const> arguments);
 int run_plan(std::span<const char* const> arguments);
 int run_predict(std::span<const char* const> arguments);
 int run_probe(std::span<const char* const> arguments);
+int run_rent(std::span<const char* const> arguments);
 int run_report(std::span<const char* const> arguments);
 int run_simulate(std::span<const char* const> arguments);
 int run_trace(std::span<const char* const> arguments);

@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/fleet_request.h"
+#include "app/machine_bound.h"
 #include "app/placement.h"
 #include "app/simulate_here.h"
 #include "base/files.h"
@@ -36,6 +37,8 @@ Planned planned_of(const TrainJob& job, const Json& run) {
     bytes += static_cast<double>(each.bytes);
   planned.peak_bytes = bytes;
   for (const PlayedShares& worker : played.workers) planned.busy.push_back(worker.busy);
+  planned.bound = step_bound_here(job);
+  if (planned.bound) planned.least_work_s = least_work_s(job);
   return planned;
 }
 

@@ -39,6 +39,17 @@ NodePlan planned_over_nodes(const Graph& graph, const Recipe& recipe, const Plat
 Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& platform,
                      const sim::Profiles& profiles, const NodeOptions& options);
 
+// A device of the platform with its samples: a node's cores by their group's name, or a GPU: GROUP,
+// or GROUP-0, GROUP-1, ... where the group has several.
+struct DeviceShare {
+  std::string node, group;
+  std::int64_t samples = 0;
+  std::string state = {};  // power state; empty: full speed
+};
+// These devices compute, and no others. Devices of a node follow each other. `options.nodes` and
+// `shares` are ignored. Throws InputError that names what the platform does not have.
+Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<DeviceShare>& devices, const NodeOptions& options);
 // A share on a place; cores that are not alone are one team: fewer chunks meet.
 DeviceGroup group_at(const Place& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options);

@@ -318,4 +318,31 @@ std::int64_t groups_at_most(const Platform& platform, const NodeOptions& options
                            : std::ssize(found);
 }
 
+Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                      const std::vector<DeviceShare>& devices, const NodeOptions& options) {
+  std::map<std::string, const PlatformNode*> by_name;
+  for (const NamedNode& each : all_nodes(platform)) by_name[each.name] = each.node;
+  std::vector<NamedNode> nodes;
+  std::vector<Place> places;
+  std::vector<std::int64_t> shares;
+  std::map<std::pair<std::string, std::string>, std::string> states;  // by node and group
+  for (const DeviceShare& device : devices) {
+    const auto found = by_name.find(device.node);
+    const PlatformGroup* group =
+        found == by_name.end() ? nullptr : group_named(*found->second, device.group);
+    if (!group)
+      throw InputError("platform '" + platform.name + "' has no device '" + device.node + "/" +
+                       device.group + "'");
+    if (nodes.empty() || nodes.back().name != device.node)
+      nodes.push_back({device.node, found->second});
+    places.push_back({nodes.size() - 1, group, device.group});
+    shares.push_back(device.samples);
+    states[{device.node, device.group}] = device.state;
+  }
+  Plan plan = plan_with(shares, places, nodes, graph, recipe, platform, options);
+  for (PlanNode& node : plan.nodes)
+    for (DeviceGroup& group : node.groups) group.state = states.at({node.name, group.name});
+  return plan;
+}
+
 }  // namespace regatta::app

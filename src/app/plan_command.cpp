@@ -7,13 +7,16 @@
 #include "app/fleet_request.h"
 #include "app/lists.h"
 #include "app/node_plan.h"
+#include "app/optimized_plan.h"
 #include "app/placement.h"
+#include "app/plan_answers.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
 #include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/load.h"
+#include "platform/change.h"
 #include "platform/energy.h"
 #include "platform/machine.h"
 #include "platform/probe.h"
@@ -35,6 +38,9 @@ struct PlanFlags {
   std::string devices = "auto", precision = "fp32";
   bool explain = false;
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
+  std::optional<std::string> objective, pareto;
+  std::vector<std::string> what_if;
+  OptimizeRequest request;  // with an objective
 };
 
 void declare(CLI::App& app, PlanFlags& flags) {
@@ -91,6 +97,31 @@ void declare(CLI::App& app, PlanFlags& flags) {
   app.add_flag("--explain", flags.explain, "print what each group is for, and why");
   app.add_option("--stages", flags.stages, "a pipeline by hand: NODE/GROUP=FIRST-LAST,...")
       ->type_name("LIST");
+  app.add_option("--objective", flags.objective,
+                 "choose devices, power states, shares and exchange for the least of it")
+      ->check(CLI::IsMember({"time", "energy", "edp", "cost"}));
+  app.add_option("--images", flags.request.images, "of the whole run, which limits speak of")
+      ->type_name("N")
+      ->check(whole_number(1));
+  const auto limit = [&](const char* name, std::optional<double>& value, const char* unit,
+                         const char* what) {
+    app.add_option(name, value, what)->type_name(unit)->check(number(0, 1e18));
+  };
+  limit("--deadline", flags.request.limits.seconds, "S", "most seconds of the whole run");
+  limit("--power-cap", flags.request.limits.watts, "W", "most watts of all nodes at any time");
+  limit("--joules", flags.request.limits.joules, "J", "most joules of the whole run");
+  limit("--money", flags.request.limits.money, "M", "most money of the whole run");
+  app.add_option("--pareto", flags.pareto,
+                 "the front of time against energy, or against money with --objective cost:\n"
+                 "a file whose name ends in .csv, .json or .svg")
+      ->type_name("FILE");
+  app.add_option(
+         "--what-if", flags.what_if,
+         "what would change: \"+2 x NODE\", \"-NODE\", \"LINK x10\", \"batch 512\"; repeat it\n"
+         "for several")
+      ->type_name("CHANGE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_worker_flags(app, flags.placement);
   app.add_option("--out", flags.out, "where the plan goes (default: plan.json)")->type_name("FILE");
   add_json_flag(app, flags.json_file);
@@ -209,7 +240,86 @@ Prediction predicted_there(const Plan& plan, const sim::PreparedFleet& fleet) {
   return predicted;
 }
 
-PlanFile plan_for_platform(const PlanFlags& flags) {
+void check_objective(const PlanFlags& flags) {
+  if (!flags.objective) {
+    if (flags.request.images || !flags.request.limits.none() || flags.pareto ||
+        !flags.what_if.empty())
+      throw InputError(
+          "--images, limits, --pareto and --what-if need --objective time, energy, edp or cost");
+    return;
+  }
+  if (flags.pareto) {
+    require_front_name(*flags.pareto);
+    require_writable(*flags.pareto);
+  }
+  if (!flags.platform)
+    throw InputError(
+        "--objective needs --platform FILE: regatta probe --out FILE writes that of "
+        "this machine");
+  if (flags.nodes || flags.shares || flags.stages || flags.update != "ring")
+    throw InputError(
+        "--objective chooses devices, shares and exchange itself: drop --nodes, "
+        "--shares, --stages and --update");
+}
+
+// What an objective brings beside the plan.
+struct Answers {
+  std::optional<Optimized> optimized;
+  std::optional<Front> front;
+  std::vector<WhatIf> asked;
+};
+
+// All that a plan for a platform is made from.
+struct PlatformSubject {
+  TrainJob job;
+  Platform platform;
+  sim::Profiles profiles;
+  NodeOptions nodes;
+};
+
+Optimized optimized(const PlatformSubject& subject, const OptimizeRequest& request) {
+  return optimized_plan(subject.job.graph, subject.job.recipe, subject.platform, subject.profiles,
+                        subject.nodes, request);
+}
+
+WhatIf answer(const PlanFlags& flags, const PlatformSubject& subject,
+              const OptimizeRequest& request, const std::string& change) {
+  constexpr std::string_view batch = "batch ";
+  PlatformSubject changed = subject;
+  if (change.starts_with(batch)) {
+    PlanFlags other = flags;
+    other.job.batch = parse_sizes("--what-if batch", change.substr(batch.size())).front();
+    if (other.job.batch < 1) throw InputError("--what-if " + change + ": use 1 or more samples");
+    changed.job = make_job(job_options(other));
+  } else {
+    changed.platform = changed_platform(subject.platform, change);
+  }
+  WhatIf asked{change};
+  try {
+    asked.with = optimized(changed, request);
+  } catch (const InputError& error) {
+    asked.refused = error.what();
+  }
+  return asked;
+}
+
+Answers answers_to(const PlanFlags& flags, const PlatformSubject& subject) {
+  OptimizeRequest request = flags.request;
+  request.objective = optimize::objective_named(*flags.objective);
+  // Runs of the same images are compared.
+  if (!flags.what_if.empty() && !request.images) request.images = subject.job.recipe.batch;
+  Answers answers;
+  answers.optimized = optimized(subject, request);
+  if (flags.pareto)
+    answers.front = front_of(subject.job.graph, subject.job.recipe, subject.platform,
+                             subject.profiles, subject.nodes, request);
+  for (const std::string& change : flags.what_if)
+    answers.asked.push_back(answer(flags, subject, request, change));
+  return answers;
+}
+
+// With an objective, what it brought goes to `answers`.
+PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
@@ -231,7 +341,10 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = platform.name};
   if (flags.stages && (flags.nodes || flags.shares))
     throw InputError("--stages says who computes what: drop --nodes and --shares");
-  if (flags.stages) {
+  if (flags.objective) {
+    answers = answers_to(flags, {job, platform, profiles, nodes});
+    file.plan = answers.optimized->plan;
+  } else if (flags.stages) {
     file.plan =
         plan_over_stages(job.graph, job.recipe, platform, parse_stages(*flags.stages), nodes);
   } else {
@@ -250,6 +363,7 @@ PlanFile plan_for_platform(const PlanFlags& flags) {
   require_memory(job.graph, file.plan, job.recipe, platform);
   file.buckets = buckets_of(
       make_blueprint(job.graph, plan_of_node(file.plan, 0), numbers_of(job.recipe), true));
+  if (answers.optimized && !answers.optimized->simulated) return file;
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(file.plan, fleet);
@@ -283,6 +397,7 @@ void print(const PlanFile& file, const std::string& path) {
                   group.name.c_str(), static_cast<long long>(share_of(group)), group.chunks.size(),
                   group.chunks.size() == 1 ? "" : "s", group.workers,
                   group.workers == 1 ? "" : "s");
+      if (!group.state.empty()) std::printf(", state %s", group.state.c_str());
       for (const Stage& stage : plan.stages)
         if (stage.node == node.name && stage.group == group.name)
           std::printf(", segments %u to %u", stage.first, stage.last);
@@ -298,6 +413,20 @@ void print(const PlanFile& file, const std::string& path) {
               predicted.step.low, predicted.step.high, predicted.energy_j);
 }
 
+Json to_json(const Answers& answers) {
+  Json json = to_json(*answers.optimized);
+  for (const WhatIf& each : answers.asked)
+    json["what_if"].push_back(to_json(each, *answers.optimized));
+  return json;
+}
+
+void print(const Answers& answers) {
+  if (!answers.optimized) return;
+  std::cout << text_of(*answers.optimized);
+  if (answers.front) std::cout << table_of(*answers.front);
+  for (const WhatIf& each : answers.asked) std::cout << text_of(each, *answers.optimized);
+}
+
 }  // namespace
 
 int run_plan(std::span<const char* const> arguments) {
@@ -308,11 +437,15 @@ int run_plan(std::span<const char* const> arguments) {
   const std::string out = flags.out.value_or("plan.json");
   require_writable(out);
   if (flags.json_file) require_writable(*flags.json_file);
-  const PlanFile file = flags.platform ? plan_for_platform(flags) : plan_here(flags);
+  check_objective(flags);
+  Answers answers;
+  const PlanFile file = flags.platform ? plan_for_platform(flags, answers) : plan_here(flags);
   const Graph graph = graph_of_recipe(file.recipe, file.network);
   write_plan_file(out, file, graph);
-  write_json_result(flags.json_file, to_json(file, graph));
+  if (answers.front) write_front(*flags.pareto, *answers.front);
+  write_json_result(flags.json_file, answers.optimized ? to_json(answers) : to_json(file, graph));
   print(file, out);
+  print(answers);
   if (flags.explain) explain(file.roles);
   return 0;
 }

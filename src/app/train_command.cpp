@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/cpu_use.h"
 #include "app/openmp_environment.h"
+#include "app/rank_run.h"
 #include "app/train_console.h"
 #include "app/train_jobs.h"
 #include "base/error.h"
@@ -48,19 +49,20 @@ TrainState start_afresh(const TrainFlags& flags, const TensorFile& init, const T
   return state;
 }
 
-// Where the run stood when it was left.
+// Where the run stood when it was left. What the user should know of it is said if `speaks`.
 TrainState go_on(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal,
-                 Executor& executor) {
+                 Executor& executor, bool speaks = true) {
   const fs::path folder = *flags.resume;
+  const auto say = [&](const std::string& text) {
+    if (speaks) std::cerr << text << "\n";
+  };
   if (!has_checkpoints(folder)) {
-    std::cerr << "'" << folder.string()
-              << "' has no checkpoint yet: starting from its first step\n";
+    say("'" + folder.string() + "' has no checkpoint yet: starting from its first step");
     return start_afresh(flags, {}, job, goal, executor);
   }
   std::vector<std::string> damaged;
   const fs::path checkpoint = latest_checkpoint(folder, &damaged);
-  for (const std::string& text : damaged)
-    std::cerr << text << "; going on from " << checkpoint.string() << "\n";
+  for (const std::string& text : damaged) say(text + "; going on from " + checkpoint.string());
   const TrainState state = load_checkpoint(checkpoint, executor);
   const bool epoch_unreported =
       state.step == goal.last_step && state.seen == job.data->info().count;
@@ -80,6 +82,30 @@ bool tests(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal) 
   return asked || goal.last_step >= steps_per_epoch(job.recipe, *job.data);
 }
 
+// What the ranks after the first do: they train, and leave all else to that one.
+int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& init,
+                      const TrainJob& job, TrainGoal goal, Executor& executor) {
+  on_all_ranks(&ranks, [&] {
+    goal.from = flags.resume ? go_on(flags, job, goal, executor, /*speaks=*/false)
+                             : start_afresh(flags, init, job, goal, executor);
+  });
+  ranks.require_same("gone on from step", std::to_string(goal.from.step));
+  if (flags.save_gradients) goal.after_first_step = [] {};  // all collect the first step alike
+  QuietObserver observer([] { return caught_signal() != 0; });
+  train_with_others(
+      &ranks, executor,
+      [&] {
+        const StopOnSignals watch;
+        train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
+              observer);
+      },
+      [&] {
+        return flags.resume ? "; go on with: regatta train --resume " + *flags.resume
+                            : std::string();
+      });
+  return 0;
+}
+
 }  // namespace
 
 int run_train(std::span<const char* const> arguments) {
@@ -88,13 +114,24 @@ int run_train(std::span<const char* const> arguments) {
   declare(app, flags);
   if (!parse(app, arguments)) return 0;
 
-  if (flags.init && flags.from)
-    throw InputError("--init and --from exclude each other; give one");
-  const TensorFile init =
-      flags.init && !flags.resume ? read_safetensors(*flags.init) : TensorFile{};
-  AskedRun asked = asked_run(app, flags, init);
+  const std::unique_ptr<Ranks> ranks = Ranks::join();
+  TensorFile init;
+  AskedRun asked;
+  on_all_ranks(ranks.get(), [&] {
+    if (flags.init && flags.from)
+      throw InputError("--init and --from exclude each other; give one");
+    if (flags.init && !flags.resume) init = read_safetensors(*flags.init);
+    asked = asked_run(app, ranks ? flags_of_rank(flags) : flags, init);
+  });
+  std::string exchange;  // what is predicted of it
+  if (ranks)
+    exchange = share_among(*ranks, asked.planned.job, rank_request(flags));
+  else if (flags.resume && asked.planned.job.plan.nodes.size() > 1)
+    gather_on_one(asked.planned.job, flags.job.workers.value_or(default_workers()));
   const TrainJob& job = asked.planned.job;
   TrainGoal& goal = asked.goal;
+  on_all_ranks(ranks.get(), [&] { require_runnable(job); });
+  if (flags.explain && ranks && !ranks->first()) return 0;
   if (flags.explain) {
     const std::optional<Choice>& choice = asked.planned.choice;
     std::cout << (choice ? explain(*choice)
@@ -105,52 +142,68 @@ int run_train(std::span<const char* const> arguments) {
                                         {"predicted_step_s", predicted}});
     return 0;
   }
-  require_memory(job, job.plan);
+  on_all_ranks(ranks.get(), [&] { require_memory(job, job.plan); });
   Executor executor(job.graph, job.plan, job.exec_options(true));
+  if (ranks)
+    goal.all_rest_after = [&policy = asked.policy](std::int64_t step) {
+      return (policy.steps > 0 && step % policy.steps == 0) || policy.keeps(step);
+    };
+  if (ranks && !ranks->first()) return follow_first_rank(*ranks, flags, init, job, goal, executor);
   std::optional<NewRunFolder> fresh;
   std::optional<RunLock> lock;
-  if (flags.resume) {
-    lock.emplace(*flags.resume);
-    goal.from = go_on(flags, job, goal, executor);
-  } else {
-    goal.from = start_afresh(flags, init, job, goal, executor);
-    fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
-    lock.emplace(fresh->path());
-  }
-  const fs::path folder = fresh ? fresh->path() : fs::path(*flags.resume);
-  // Only now: both files may be wanted inside the new folder.
-  if (flags.json_file) require_writable(*flags.json_file);
-  if (flags.save_gradients) {
-    require_writable(*flags.save_gradients);
-    goal.after_first_step = [&] {
-      write_safetensors(*flags.save_gradients, gradients_of(executor));
-    };
-  }
-  // No one but the first checkpoint knows weights that came from outside.
-  const bool kept = fresh && asked.policy.keeps(goal.from.step);
-  if (flags.init || flags.from || job.weights || kept)
-    save_checkpoint(folder, executor, goal.from, asked.policy.keep, std::nullopt, false,
-                    job.class_names, kept);
-  write_run_json(folder, job, goal.last_step, asked.policy);
+  fs::path folder;
+  on_all_ranks(ranks.get(), [&] {
+    if (flags.resume) {
+      lock.emplace(*flags.resume);
+      goal.from = go_on(flags, job, goal, executor);
+    } else {
+      goal.from = start_afresh(flags, init, job, goal, executor);
+      fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
+      lock.emplace(fresh->path());
+    }
+    folder = fresh ? fresh->path() : fs::path(*flags.resume);
+    // Only now: both files may be wanted inside the new folder.
+    if (flags.json_file) require_writable(*flags.json_file);
+    if (flags.save_gradients) {
+      require_writable(*flags.save_gradients);
+      goal.after_first_step = [&] {
+        write_safetensors(*flags.save_gradients, gradients_of(executor));
+      };
+    }
+    // No one but the first checkpoint knows weights that came from outside.
+    const bool kept = fresh && asked.policy.keeps(goal.from.step);
+    if (flags.init || flags.from || job.weights || kept)
+      save_checkpoint(folder, executor, goal.from, asked.policy.keep, std::nullopt, false,
+                      job.class_names, kept);
+    write_run_json(folder, job, goal.last_step, asked.policy);
+  });
+  if (ranks) ranks->require_same("gone on from step", std::to_string(goal.from.step));
   RunFolder run(folder, executor, goal.from, asked.policy, job.class_names);
   Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   if (fresh) fresh->keep();
 
-  tell_cpus(flags, job);
+  if (ranks)
+    std::cerr << rank_line(job.whole_plan()) << exchange << "\n";
+  else
+    tell_cpus(flags, job);
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;
   // A trace has times of its own, and says which steps and how deep. What takes long because it was
   // made to says nothing of the machine.
   const bool slowed = std::ranges::any_of(slowness_of(job.plan), [](double f) { return f > 1; });
-  if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps)
+  if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps && !ranks)
     refinement.emplace(executor, job.recipe);
   RunEnergy energy(executor, this_machine().nodes.front());
   Console console(run, tracing, meter, energy, refinement ? &*refinement : nullptr, job, goal);
-  const Speed speed = [&] {
-    const StopOnSignals watch;
-    return train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
-                 console);
-  }();
+  Speed speed;
+  train_with_others(
+      ranks.get(), executor,
+      [&] {
+        const StopOnSignals watch;
+        speed = train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr,
+                      goal, console);
+      },
+      [&] { return run.way_back(); });
   console.leave_line();
   const std::string traced = tracing.finish();
   if (refinement && caught_signal() == 0)

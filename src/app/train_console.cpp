@@ -139,7 +139,7 @@ Json train_result(const TrainJob& job, const Executor& executor, const Console& 
                       {"loader_share", epoch.loader_share}});
   Json result{{"run", folder.string()},
               {"recipe", job.recipe.to_json()},
-              {"plan", to_json(job.plan, job.graph)},
+              {"plan", to_json(job.whole_plan(), job.graph)},
               {"steps", steps},
               {"epochs", epochs},
               {"skipped", to_json(job.data->skipped())},

@@ -81,9 +81,11 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "cpu, cuda, cpu,cuda, or auto: the GPU where there is one, else the CPUs")
       ->type_name("LIST")
       ->capture_default_str();
-  app.add_option("--shares", flags.shares,
-                 "a chunk for each CPU worker: equal, or speed, which makes up for --slow; or\n"
-                 "samples of the batch for each of --devices, such as 8,56")
+  app.add_option(
+         "--shares", flags.shares,
+         "a chunk for each CPU worker: equal, or speed, which makes up for --slow; or\n"
+         "samples of the batch for each of --devices, such as 8,56. Over several ranks: equal,\n"
+         "speed (as measured at the start, default) or samples of each")
       ->type_name("SIZES");
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}))
@@ -130,6 +132,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   add_json_flag(app, flags.json_file);
   add_trace_flags(app, flags.trace);
   add_placement_flags(app, flags.placement);
+  add_rank_flags(app, flags.ranks);
   app.footer(
       "Example:\n  regatta train --model lenet5 --data mnist --epochs 3 --batch 64 --lr 0.02");
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/placement.h"
+#include "app/rank_flags.h"
 #include "app/recipe_flags.h"
 #include "app/tracing.h"
 #include "train/job.h"
@@ -25,6 +26,7 @@ struct TrainFlags {
   bool no_refine = false;
   TraceFlags trace;
   PlacementFlags placement;
+  RankFlags ranks;
 };
 
 void declare(CLI::App& app, TrainFlags& flags);

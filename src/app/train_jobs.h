@@ -16,8 +16,9 @@ struct AskedRun {
   CheckpointPolicy policy;
 };
 
-// `app` tells which flags were given; `init` holds the weights of --init, or nothing. Throws
-// InputError.
+// `app` tells which flags were given; `init` holds the weights of --init, or nothing. Its plan may
+// be for several ranks, and is to be checked by require_runnable when it is what this process runs.
+// Throws InputError.
 AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init);
 
 }  // namespace regatta::app

@@ -44,8 +44,8 @@ struct UpdateStep {
   std::array<float*, most_moments> moments{};
   float* average = nullptr;
   const float* gradient_scale = nullptr;  // in the device's memory, as clip_scale() left it
-  // One bit for each float of the bucket, in the device's memory: where it is 0, the gradient counts
-  // as 0. A parameter, its moments and its average that are 0 then stay 0 by every rule.
+  // One bit for each float of the bucket, in the device's memory: where it is 0, the gradient
+  // counts as 0. A parameter, its moments and its average that are 0 then stay 0 by every rule.
   const std::uint8_t* mask = nullptr;
   std::span<const BucketTensor> tensors;
   std::size_t count = 0;  // floats in the bucket

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "exec/buffers.h"
 #include "exec/codelets.h"
+#include "exec/communicator.h"
 #include "exec/cpu_device.h"
 #include "exec/cuda_runner.h"
 #include "exec/frame.h"
@@ -25,6 +26,7 @@
 #include "exec/scheduler.h"
 #include "exec/submission.h"
 #include "exec/submit_task.h"
+#include "exec/travels.h"
 #include "exec/worker_ids.h"
 #include "exec/worker_times.h"
 #include "platform/machine.h"
@@ -63,7 +65,8 @@ std::byte* pointer_of(void* buffer) {
 class Executor::Impl {
  public:
   Impl(const Graph& graph, const Plan& plan, ExecOptions options)
-      : blueprint(make_blueprint(graph, plan, options.numbers, options.training)),
+      : blueprint(
+            make_blueprint(graph, plan, options.numbers, options.training, options.ranks.place)),
         options_(std::move(options)),
         codelets_(plan.perf_model, graph.name()),
         runtime_(runtime_options(plan)),
@@ -79,12 +82,32 @@ class Executor::Impl {
       workers_[static_cast<std::size_t>(ids_.workers[w])].slowness = slowness[w];
     codelets_.describe(&guarded<&Impl::run_on_cpu>, &guarded<&Impl::run_on_gpu>);
     if (plan.reduction == Reduction::redux) buffers_.set_reduction(redux_.add(), redux_.zero());
+    if (blueprint.ranks.several()) {
+      const RankOptions& ranks = options_.ranks;
+      if (blueprint.ranks.update == NodeUpdate::mpi)
+        ranks.transport->open_channels(static_cast<int>(blueprint.buckets.size()));
+      travels_.emplace(blueprint);
+      communicator_ = std::make_unique<Communicator>(ranks.transport, ranks.names,
+                                                     most_messages(blueprint.ranks),
+                                                     travels_->numbers(), spare_cpu_);
+    }
     // An order that cannot be followed is to be told before anything waits for it.
     if (options_.training && plan.placement == Placement::fixed) prepared(Job::train);
   }
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
-  ~Impl() { starpu_task_wait_for_all(); }
+  ~Impl() {
+    // Whoever still waits for other ranks would do so for ever, and they for this one.
+    const bool undone =
+        std::ranges::any_of(recent_, [](const auto& each) { return each->remaining > 0; });
+    if (communicator_ && (undone || std::uncaught_exceptions() > 0))
+      communicator_->give_up("it ended before its work was done");
+    starpu_task_wait_for_all();
+  }
+
+  void give_up(const std::string& why) noexcept {
+    if (communicator_) communicator_->give_up(why);
+  }
 
   std::shared_ptr<Submission> submit(Job job, StepInput input, bool looks = false) {
     PreparedList& prepared = this->prepared(job);
@@ -96,9 +119,12 @@ class Executor::Impl {
     submission->input = std::move(input);
     if (takes_step(job)) submission->numbers = numbers_of(submission->input);
     const bool in_groups = trains(job) && submission->input.keeps_groups;
-    submission->spans =
-        share_out(blueprint.chunks, submission->input.samples,
-                  in_groups ? std::max<std::int64_t>(1, blueprint.group_samples) : 1);
+    submission->batch_spans =
+        share_out_batch(blueprint, submission->input.samples,
+                        in_groups ? std::max<std::int64_t>(1, blueprint.group_samples) : 1);
+    submission->spans = spans_here(submission->batch_spans);
+    submission->result.wishes = submission->input.wishes;
+    if (job != Job::prepare) submission->exchanged_as = lists_exchanged_++;
     const auto samples = static_cast<std::size_t>(submission->input.samples);
     submission->result.losses.resize(samples);
     submission->result.correct.resize(samples);
@@ -214,6 +240,13 @@ class Executor::Impl {
   }
 
  private:
+  // Of this rank's chunks.
+  std::vector<ChunkSpan> spans_here(const std::vector<ChunkSpan>& batch) const {
+    if (!blueprint.ranks.several()) return batch;
+    const auto first = batch.begin() + static_cast<std::ptrdiff_t>(blueprint.ranks.own().first);
+    return {first, first + static_cast<std::ptrdiff_t>(blueprint.ranks.own().count)};
+  }
+
   // Made when it is first asked for: most runs have no use for some.
   PreparedList& prepared(Job job) {
     const auto found = lists_.find(job);
@@ -249,10 +282,12 @@ class Executor::Impl {
     Layout layout = cpu::preferred_layout();
     for (const DeviceGroup* group : groups_of(blueprint.plan))
       if (group->kind == DeviceKind::cpu) layout = group->layout;
-    // Sized for the largest chunk, so that other sizes follow its choice of formats.
-    return std::make_unique<cpu::Backend>(
-        blueprint.graph, layout, std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity,
-        options_.numbers.samples, options_.normalisation);
+    // Sized for the largest chunk of any rank, so that other sizes follow its choice of formats.
+    std::int64_t largest = std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity;
+    for (const std::int64_t capacity : blueprint.ranks.chunks)
+      largest = std::max(largest, capacity);
+    return std::make_unique<cpu::Backend>(blueprint.graph, layout, largest,
+                                          options_.numbers.samples, options_.normalisation);
   }
 
   // On the worker's thread.
@@ -345,7 +380,7 @@ class Executor::Impl {
       halted_ = true;  // tasks behind a gap in the order would go wrong
       for (; t < list.tasks.size(); ++t) {
         submission.task_done();
-        if (submission.gates) submission.gates->open(t, now_ready);
+        if (submission.gates) submission.gates->open(t, let_go);
         submission.task_finished();
       }
     }
@@ -368,12 +403,55 @@ class Executor::Impl {
       run.gate = &(*submission.gates)[t];
       run.data = next.data->data() + prepared.first_handle[t];
       gates_.line_up(run, t, *submission.gates);
+      if (travels(task)) {
+        if (run.gate->arrives()) start_travel(run, run.data);
+        return;
+      }
     }
     const int gpu = task.on_host ? -1 : ids_.gpu[task.group.value];
     // Only our scheduler knows of turns.
     submit_task(run, codelets_.of(task, gpu >= 0),
                 std::span(*next.handles).subspan(prepared.first_handle[t], task.accesses.size()),
                 run.ready.fixed.turn > 0 ? -1 : gpu, &ended);
+  }
+
+  // --- between ranks
+
+  // A task whose gate has opened.
+  static void let_go(const TaskRun& run) {
+    if (travels(*run.task))
+      run.executor->start_travel(run, run.data);
+    else
+      now_ready(run);
+  }
+
+  // Never waits. `data` of the task's accesses is read before this returns.
+  void start_travel(const TaskRun& run, std::byte* const* data) {
+    if (run.times) run.times->start = run.times->taken = TraceClock::now();
+    Travels::Prepared prepared = travels_->prepare(*run.task, *run.submission, data);
+    prepared.travel.done = [this, &run,
+                            finish = std::move(prepared.finish)](std::exception_ptr failure) {
+      if (failure) {
+        halted_ = true;
+        run.submission->fail(failure);
+      } else if (finish) {
+        finish();
+      }
+      arrived(run);
+    };
+    communicator_->start(std::move(prepared.travel));
+  }
+
+  static void arrived(const TaskRun& run) {
+    if (run.times) run.times->end = TraceClock::now();
+    if (!run.gate) {
+      starpu_task_end_dep_release(run.starpu);
+      return;
+    }
+    Submission& submission = *run.submission;
+    submission.task_done();
+    submission.gates->open(static_cast<std::size_t>(&run - submission.runs.data()), let_go);
+    submission.task_finished();
   }
 
   // --- on a worker
@@ -453,7 +531,7 @@ class Executor::Impl {
       if (!run_.gate) return;
       Submission& submission = *run_.submission;
       submission.task_done();
-      submission.gates->open(static_cast<std::size_t>(&run_ - submission.runs.data()), now_ready);
+      submission.gates->open(static_cast<std::size_t>(&run_ - submission.runs.data()), let_go);
     }
     Opens(const Opens&) = delete;
     Opens& operator=(const Opens&) = delete;
@@ -493,6 +571,13 @@ class Executor::Impl {
       run.times->acquire = run.times->start - run.times->taken;
     }
     Submission& submission = *run.submission;
+    // Other ranks wait for it, whatever happened here.
+    if (travels(*run.task)) {
+      std::vector<std::byte*> pointers(run.task->accesses.size());
+      for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = pointer_of(buffers[i]);
+      run.executor->start_travel(run, pointers.data());
+      return;
+    }
     // Those that were not handed over would be waited for in vain.
     if (submission.failed && computes) return;
     try {
@@ -525,7 +610,9 @@ class Executor::Impl {
   std::deque<std::shared_ptr<Submission>> recent_;
   std::mutex line_mutex_;    // of adding and removing
   std::deque<InLine> line_;  // lists that are not yet handed over
-  std::size_t steps_submitted_ = 0;
+  std::size_t steps_submitted_ = 0, lists_exchanged_ = 0;
+  std::optional<Travels> travels_;  // of several ranks
+  std::unique_ptr<Communicator> communicator_;
   std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
   std::unique_ptr<Recording> recording_;
   TimesSink sink_;
@@ -539,6 +626,7 @@ Executor::~Executor() = default;
 
 const Graph& Executor::graph() const { return impl_->blueprint.graph; }
 const Plan& Executor::plan() const { return impl_->blueprint.plan; }
+const RankPlace& Executor::ranks() const { return impl_->blueprint.ranks; }
 Dtype Executor::sample_dtype() const { return impl_->sample_dtype(); }
 std::string Executor::find_not_finite(StepInput input) {
   return impl_->find_not_finite(std::move(input));
@@ -570,6 +658,8 @@ Ticket Executor::submit(Job job, StepInput input) {
 StepResult Executor::wait(const Ticket& ticket) {
   return impl_->wait(*ticket.submission_, ticket.submission_->wait(impl_->has_spare_cpu()));
 }
+
+void Executor::give_up(const std::string& why) noexcept { impl_->give_up(why); }
 
 void Executor::await(const Ticket& ticket) const {
   ticket.submission_->await(impl_->has_spare_cpu());

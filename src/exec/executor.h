@@ -15,6 +15,7 @@
 #include "base/target.h"
 #include "exec/bucket_masks.h"
 #include "tasks/task_list.h"
+#include "transport/transport.h"
 
 namespace regatta {
 
@@ -25,7 +26,8 @@ class Profile;
 struct ListTimes;
 enum class Depth;
 
-// What a submitted list needs from outside.
+// What a submitted list needs from outside. With several ranks, samples are counted over the whole
+// batch, and load is called for those of this rank.
 struct StepInput {
   std::int64_t recorded_as = 0;  // its step in the record of a run, counted from 1; 0: none
   std::int64_t samples = 0;      // live ones: at most the batch
@@ -42,7 +44,8 @@ struct StepInput {
   std::optional<double> learning_rate = {};  // default: the optimizer's
   std::optional<double> momentum = {};       // likewise; Adam's beta1
   std::int64_t update = 1;                   // which step this is, counted from 1
-  std::uint64_t step = 0;  // micro-batches done before this one: dropout draws by it
+  std::uint64_t step = 0;    // micro-batches done before this one: dropout draws by it
+  std::uint32_t wishes = 0;  // of this rank: told to all, see StepResult
 
   std::int64_t samples_of_step() const { return step_samples > 0 ? step_samples : samples; }
 };
@@ -50,8 +53,17 @@ struct StepInput {
 struct StepResult {
   std::vector<float> losses;   // per sample
   std::vector<float> correct;  // per sample, 1 or 0
-  std::vector<float> logits;   // evaluation only: samples x classes
+  std::vector<float> logits;   // evaluation only: samples x classes; complete on the first rank
+  // Bits that any rank set in its input: what ranks must agree on travels with the results.
+  std::uint32_t wishes = 0;
   std::chrono::steady_clock::time_point finished;
+};
+
+// How a process takes part in a run of several; alone by default.
+struct RankOptions {
+  RankPlace place;
+  std::shared_ptr<Transport> transport = nullptr;
+  std::vector<std::string> names = {};  // of the ranks, for messages
 };
 
 struct ExecOptions {
@@ -68,6 +80,18 @@ struct ExecOptions {
   // holds its worker for as long as this says, which schedulers also reckon with. Loading still
   // calls StepInput::load. None: kernels compute.
   std::function<Seconds(const Task&)> null_kernels = {};
+  RankOptions ranks = {};
+};
+
+// Another rank failed, fell silent or ended: this one cannot go on. The failing one says why.
+class RankFailed : public Error {
+ public:
+  using Error::Error;
+};
+// It said nothing for so long that it must be dead.
+class RankSilent : public RankFailed {
+ public:
+  using RankFailed::RankFailed;
 };
 
 // A loss or a gradient is infinite or not a number. From then on no list moves parameters, not even
@@ -113,7 +137,8 @@ class Executor {
   const Graph& graph() const;
   const Plan& plan() const;
   const OptimizerSettings& optimizer() const;
-  Dtype sample_dtype() const;  // as samples are to be loaded
+  Dtype sample_dtype() const;      // as samples are to be loaded
+  const RankPlace& ranks() const;  // where this process stands among those of the run
   std::size_t tasks_per_step() const;
   std::size_t buffer_bytes() const;  // allocated so far
   WorkerLoad load() const;
@@ -123,6 +148,8 @@ class Executor {
   Ticket submit(Job job, StepInput input);
   // Throws what a task threw.
   StepResult wait(const Ticket& ticket);
+  // Tells all other ranks, which then fail with RankFailed; nothing without them.
+  void give_up(const std::string& why) noexcept;
   // Comes back when the list is done, without its result.
   void await(const Ticket& ticket) const;
   // A CPU is left for the thread that submits.

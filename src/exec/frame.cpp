@@ -15,6 +15,7 @@ Frame::Frame(const Blueprint& blueprint, std::vector<const std::uint8_t*> masks)
       averages_(blueprint.buckets.size()),
       squares_(blueprint.buckets.size()),
       packed_(blueprint.buckets.size()),
+      running_sums_(blueprint.buckets.size()),
       gradients_(blueprint.buckets.size() *
                  static_cast<std::size_t>(gradient_slots(blueprint.plan))),
       partials_(blueprint.chunks.size()) {
@@ -54,6 +55,12 @@ void Frame::bind(const Buffer& buffer, std::byte* data) {
                            buffer.second];
       case BufferKind::packed:
         return &packed_[buffer.first];
+      case BufferKind::gathered_sums:
+        return &gathered_sums_;
+      case BufferKind::running_sum:
+        return &running_sums_[buffer.first];
+      case BufferKind::delivered:
+        return &delivered_;
     }
     throw Error("unknown buffer kind");
   }();
@@ -95,6 +102,10 @@ float* Frame::statistics(NodeId node) const {
 
 double* Frame::partials(NodeId node, ChunkId chunk) const {
   return reinterpret_cast<double*>(partials_[chunk.value] + blueprint_.partials_offset[node.value]);
+}
+
+double* Frame::gathered_sums(NodeId node, std::size_t chunk) const {
+  return reinterpret_cast<double*>(gathered_sums_ + gathered_offset(blueprint_, node, chunk));
 }
 
 Operands Frame::operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const {

@@ -48,6 +48,9 @@ class Frame {
   float* state(StateId id) const;
   float* statistics(NodeId node) const;
   double* partials(NodeId node, ChunkId chunk) const;
+  // Of the chunk with this number in the whole batch, whichever rank has it.
+  double* gathered_sums(NodeId node, std::size_t chunk) const;
+  float* running_sum(BucketId bucket) const { return floats(running_sums_[bucket.value]); }
 
   // Everything an instruction on a chunk of this task reads and writes, but for counts and scales.
   Operands operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const;
@@ -63,12 +66,15 @@ class Frame {
   std::byte* arena_ = nullptr;
   std::byte* statistics_ = nullptr;
   std::byte* state_ = nullptr;
+  std::byte* gathered_sums_ = nullptr;
+  std::byte* delivered_ = nullptr;
   std::vector<std::byte*> borders_, border_gradients_;  // by node
   std::byte* clip_ = nullptr;
-  std::vector<std::byte*> parameters_, averages_, squares_, packed_;  // by bucket
-  std::array<std::vector<std::byte*>, most_moments> moments_;         // by bucket
-  std::vector<std::byte*> gradients_;                                 // by bucket and slot
-  std::vector<std::byte*> partials_;                                  // by chunk
+  // By bucket.
+  std::vector<std::byte*> parameters_, averages_, squares_, packed_, running_sums_;
+  std::array<std::vector<std::byte*>, most_moments> moments_;  // by bucket
+  std::vector<std::byte*> gradients_;                          // by bucket and slot
+  std::vector<std::byte*> partials_;                           // by chunk
 };
 
 }  // namespace regatta

@@ -45,6 +45,12 @@ class Interpreter {
       case Phase::backward:
       case Phase::pack:
       case Phase::submit:  // by the executor
+      case Phase::exchange_sums:
+      case Phase::exchange_gradient_sums:
+      case Phase::exchange_group_sums:
+      case Phase::running_sum:
+      case Phase::exchange:
+      case Phase::exchange_results:  // by the communicator
         break;
       case Phase::combine:
       case Phase::combine_gradient:
@@ -139,14 +145,12 @@ class Interpreter {
   void combine(const Action& action) {
     const Program& program = blueprint_.segments[action.segment.value].train;
     const bool back = action.phase == Phase::combine_gradient;
-    const std::size_t meeting =
-        back ? program.meetings.size() - 1 - action.part : std::size_t{action.part};
-    const Node& node = graph_.node(program.meetings[meeting]);
+    const Node& node = graph_.node(meeting_after(program, action.part, back));
     const auto pixels = static_cast<double>(node.shape.height() * node.shape.width());
     std::vector<PartialSums> chunks;
-    for (const Chunk& chunk : blueprint_.chunks)
-      chunks.push_back({frame_.partials(node.id, chunk.id),
-                        static_cast<double>(submission_.spans[chunk.id.value].count) * pixels});
+    for (std::size_t c = 0; c < submission_.batch_spans.size(); ++c)
+      chunks.push_back(
+          {sums_of(node.id, c), static_cast<double>(submission_.batch_spans[c].count) * pixels});
     if (back) {
       device_.combine_gradients(node, chunks, frame_.statistics(node.id));
       return;
@@ -158,10 +162,17 @@ class Interpreter {
     for (const NodeId id : blueprint_.segments[segment.value].train.grouped) {
       const Node& node = graph_.node(id);
       std::vector<GroupSums> chunks;
-      for (const Chunk& chunk : blueprint_.chunks)
-        chunks.push_back({frame_.partials(id, chunk.id), submission_.spans[chunk.id.value].count});
+      for (std::size_t c = 0; c < submission_.batch_spans.size(); ++c)
+        chunks.push_back({sums_of(id, c), submission_.batch_spans[c].count});
       device_.track_statistics(node, chunks, states_of(node));
     }
+  }
+
+  // Of a chunk of the whole batch.
+  const double* sums_of(NodeId node, std::size_t chunk) const {
+    return blueprint_.ranks.several()
+               ? frame_.gathered_sums(node, chunk)
+               : frame_.partials(node, ChunkId{static_cast<std::uint32_t>(chunk)});
   }
 
   std::array<float*, 3> states_of(const Node& node) const {
@@ -188,6 +199,8 @@ class Interpreter {
 
   void reduce(BucketId bucket) {
     std::vector<const float*> others;
+    // First, as if the chunks of the ranks before were slots before these.
+    if (blueprint_.adds_running_sum()) others.push_back(frame_.running_sum(bucket));
     for (int slot = 1; slot < gradient_slots(blueprint_.plan); ++slot)
       others.push_back(frame_.gradient(bucket, slot));
     device_.reduce_slots(frame_.gradient(bucket, 0), others,

@@ -27,7 +27,7 @@ class PerfModels {
   starpu_codelet* of(const Task& task, bool on_gpu);
 
  private:
-  static constexpr std::size_t phases = static_cast<std::size_t>(Phase::submit) + 1;
+  static constexpr std::size_t phases = static_cast<std::size_t>(Phase::exchange_results) + 1;
   struct PerPhase {
     std::string symbol;
     starpu_perfmodel model{};

@@ -178,12 +178,16 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   dependencies_.follow(list, submission.number, first_id, edges_);
   // What a task submits may begin before that one ends: when it was submitted is what counts.
   // Tasks that submit wait for nothing else, in this list or the one before.
-  const auto submitting = [&](std::int64_t id) {
-    return id >= first_id && submits(list.tasks[static_cast<std::size_t>(id - first_id)]);
+  // Tasks that travel between ranks have no worker and are left out.
+  const auto left_out = [&](std::int64_t id) {
+    if (id < first_id) return false;
+    const Task& task = list.tasks[static_cast<std::size_t>(id - first_id)];
+    return submits(task) || travels(task);
   };
   for (const auto& [task, on] : edges_)
-    if (!submitting(task) && !submitting(on)) piece_.dependencies.push_back({task, on});
+    if (!left_out(task) && !left_out(on)) piece_.dependencies.push_back({task, on});
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
+    if (travels(list.tasks[t])) continue;
     const TaskTimes& times = submission.times[t];
     const auto worker = static_cast<std::size_t>(std::max(times.worker, 0));
     trace::Task task;

@@ -41,12 +41,14 @@ struct Submission {
   StepInput input;
   UpdateNumbers numbers;  // of the step it belongs to
   std::uint64_t seed = 0;
-  std::vector<ChunkSpan> spans;
+  std::vector<ChunkSpan> spans;        // of this rank's chunks
+  std::vector<ChunkSpan> batch_spans;  // of the whole batch's
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
   std::shared_ptr<ListGates> gates;  // null: likewise
   std::vector<TaskTimes> times;      // by task, if recorded or watched
+  std::size_t exchanged_as = 0;  // among the lists with messages between ranks, as on all of them
   bool recorded = false;
   cuda::KernelLog* kernels = nullptr;      // whom launches of GPU tasks are marked for
   std::size_t number = 0;                  // of all lists submitted

@@ -61,6 +61,8 @@ void submit_task(TaskRun& run, starpu_codelet* codelet,
   task->callback_func = ended;
   task->callback_arg = &run;
   run.starpu = task;
+  // It ends when its messages have arrived, not when a worker has started them.
+  if (travels(*run.task)) starpu_task_end_dep_add(task, 1);
   if (run.times) {
     task->prologue_callback_pop_func = note_taken;
     task->prologue_callback_pop_arg = run.times;

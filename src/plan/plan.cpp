@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loo
 constexpr std::array<std::string_view, 3> perf_model_names{"fitted", "history", "regression"};
 
 constexpr std::array<std::string_view, 3> placement_names{"dynamic", "hybrid", "static"};
-constexpr std::array<std::string_view, 5> node_update_names{"ring", "tree", "hierarchical",
-                                                            "server:cpu", "server:gpu"};
+constexpr std::array<std::string_view, 8> node_update_names{
+    "ring", "tree", "hierarchical", "server:cpu", "server:gpu", "replicated", "chain", "mpi"};
 
 constexpr int most_team = 1024;  // more is a mistake, and would be that many threads
 
@@ -92,9 +92,10 @@ std::string_view node_update_name(NodeUpdate update) {
 NodeUpdate node_update_named(std::string_view name) {
   for (std::size_t i = 0; i < node_update_names.size(); ++i)
     if (node_update_names[i] == name) return static_cast<NodeUpdate>(i);
-  throw InputError("update '" + std::string(name) + "' is unknown" +
-                   did_you_mean(name, {node_update_names.begin(), node_update_names.end()}) +
-                   ": use ring, tree, hierarchical, server:cpu or server:gpu");
+  throw InputError(
+      "update '" + std::string(name) + "' is unknown" +
+      did_you_mean(name, {node_update_names.begin(), node_update_names.end()}) +
+      ": use ring, tree, hierarchical, server:cpu, server:gpu, replicated, chain or mpi");
 }
 
 std::vector<const DeviceGroup*> groups_of(const Plan& plan) {
@@ -324,7 +325,9 @@ std::vector<std::string> hindrances(const Plan& plan) {
   std::vector<std::string> found;
   if (plan.nodes.size() > 1)
     found.push_back("it is for " + std::to_string(plan.nodes.size()) +
-                    " nodes, and only one can be used; simulate it");
+                    " nodes, and this is a single process: start one for each, such as by mpirun "
+                    "-n " +
+                    std::to_string(plan.nodes.size()) + ", or simulate it");
   if (!plan.stages.empty()) found.emplace_back("it has stages, which can only be simulated");
   if (plan.placement != Placement::dynamic && plan.scheduler != own_scheduler)
     found.push_back("--placement " + std::string(placement_name(plan.placement)) +

@@ -30,6 +30,7 @@ struct DeviceGroup {
   // For experiments with unequal workers: how many times as long each takes for its tasks, by
   // waiting after them. Empty: as long as they take.
   std::vector<double> slow = {};
+  std::string state = {};  // of the platform's power states; empty: full speed
 };
 
 struct PlanNode {
@@ -63,6 +64,10 @@ enum class NodeUpdate {
   hierarchical,  // inside each site first, then between sites
   server_cpu,    // one node's CPUs add all gradients and send parameters back
   server_gpu,    // likewise, on its GPU
+  replicated,    // every node sends its gradient to every other, and each adds them all
+  chain,         // a running sum passed from node to node, then the total from the last to all:
+                 // the only one that adds in the order of a single process, bit for bit
+  mpi,           // MPI's own non-blocking all-reduce
 };
 
 // Consecutive segments that belong to one group: a pipeline.

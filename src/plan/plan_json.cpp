@@ -19,6 +19,7 @@ Json group_json(const DeviceGroup& group) {
             {"share", share_of(group)}, {"chunks", group.chunks},
             {"lanes", group.lanes},     {"team", group.team}};
   if (!group.slow.empty()) json["slow"] = group.slow;
+  if (!group.state.empty()) json["state"] = group.state;
   return json;
 }
 
@@ -109,6 +110,7 @@ class PlanReader {
     group.chunks = reader.wholes("chunks", 1, most_samples);
     group.lanes = static_cast<int>(reader.whole("lanes", 1, most_workers));
     group.team = static_cast<int>(reader.whole("team", 1, most_workers, 1));
+    group.state = reader.text("state", "");
     reader.each(
         "slow",
         [&](const Json& factor, const std::string& where) {

@@ -54,6 +54,15 @@ Json to_json(const PlatformGroup& group) {
   return json;
 }
 
+Json to_json(const Price& price) {
+  if (price.rented()) {
+    Json json{{"per_hour", price.per_hour}};
+    if (price.minimum_hours > 0) json["minimum_hours"] = price.minimum_hours;
+    return json;
+  }
+  return {{"purchase", price.purchase}, {"lifetime_hours", price.lifetime_hours}};
+}
+
 Json to_json(const PlatformNode& node) {
   Json json{{"name", node.name}};
   if (node.count > 1) json["count"] = node.count;
@@ -66,6 +75,7 @@ Json to_json(const PlatformNode& node) {
   if (!node.attached.empty()) json["switch"] = node.attached;
   if (node.link) json["link"] = to_json(*node.link);
   if (node.unused_watts) json["unused_watts"] = *node.unused_watts;
+  if (node.price) json["price"] = to_json(*node.price);
   return json;
 }
 
@@ -112,8 +122,17 @@ Topology topology_named(std::string_view name) {
                    ": use star, ring, tree, fat_tree, wide_area or routes");
 }
 
-double PlatformNode::watts_unused() const {
-  if (unused_watts) return *unused_watts;
+const PowerState& state_named(const PlatformGroup& group, const std::string& name) {
+  std::string known;
+  for (const PowerState& state : group.states) {
+    if (state.name == name) return state;
+    known += (known.empty() ? "" : ", ") + state.name;
+  }
+  throw InputError("group '" + group.name + "' has no power state '" + name + "'; it has " +
+                   (known.empty() ? "none" : known));
+}
+
+double PlatformNode::idle_watts() const {
   double watts = 0;
   for (const PlatformGroup& group : groups) watts += group.watts.idle * group.count;
   return watts;
@@ -128,6 +147,7 @@ std::int64_t Platform::node_count() const {
 Json Platform::to_json() const {
   Json json{{"regatta_platform", platform_version}, {"name", name}};
   if (!remark.empty()) json["remark"] = remark;
+  if (energy_price > 0) json["energy_price"] = energy_price;
   json["nodes"] = Json::array();
   for (const PlatformNode& node : nodes) json["nodes"].push_back(regatta::to_json(node));
   if (node_count() > 1) json["network"] = regatta::to_json(network);

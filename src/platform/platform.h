@@ -70,11 +70,25 @@ struct PlatformGroup {
   bool operator==(const PlatformGroup&) const = default;
 };
 
+// Throws InputError that tells which states there are.
+const PowerState& state_named(const PlatformGroup& group, const std::string& name);
+
 // A switch inside a node: its GPUs reach each other below it and share its way to memory.
 struct Hub {
   std::string name;
   LinkSpeed link;
   bool operator==(const Hub&) const = default;
+};
+
+// What a node costs in money while it takes part. Of a rented one, energy is in the rent.
+struct Price {
+  double per_hour = 0;       // rent
+  double minimum_hours = 0;  // that are paid for however short the use is
+  double purchase = 0;       // of an owned node, spread over its lifetime
+  double lifetime_hours = 0;
+
+  bool rented() const { return per_hour > 0; }
+  bool operator==(const Price&) const = default;
 };
 
 struct PlatformNode {
@@ -86,9 +100,11 @@ struct PlatformNode {
   std::optional<LinkSpeed> link;  // to it; default: the network's
   // Drawn while a plan leaves it out; default: what its idle devices draw. 0: it is switched off.
   std::optional<double> unused_watts = {};
+  std::optional<Price> price = {};
   bool operator==(const PlatformNode&) const = default;
 
-  double watts_unused() const;
+  double idle_watts() const;  // of all its devices
+  double watts_unused() const { return unused_watts.value_or(idle_watts()); }
 };
 
 enum class Topology {
@@ -145,7 +161,8 @@ struct Platform {
   std::string name;
   std::string remark;  // where its numbers come from
   std::vector<PlatformNode> nodes;
-  NetworkSpec network;  // of no concern to a single node
+  NetworkSpec network;      // of no concern to a single node
+  double energy_price = 0;  // money for a kilowatt-hour, of nodes that are not rented
 
   std::int64_t node_count() const;
   Json to_json() const;

@@ -12,6 +12,7 @@ namespace regatta {
 namespace {
 
 constexpr std::int64_t most_nodes = 1'000'000;
+constexpr double most_money = 1e12, most_hours = 1e6;
 constexpr double most_bandwidth = 1e15, most_latency = 3600, most_watts = 1e6, most_flops = 1e18;
 // Less than a byte a second is no speed at all, and zero would never arrive.
 constexpr double least_bandwidth = 1;
@@ -107,8 +108,8 @@ class NodeReader {
     if (groups.size() == 0) reader_.wrong("groups", "there is none: nothing can compute here");
     node_.attached = reader_.text("switch", "");
     node_.link = link_at(reader_, "link", faults_);
-    if (const double watts = reader_.number("unused_watts", 0, most_watts, -1); watts >= 0)
-      node_.unused_watts = watts;
+    read_unused_watts();
+    node_.price = price_in();
     reader_.finish();
     return std::move(node_);
   }
@@ -139,6 +140,34 @@ class NodeReader {
     if (group.bus && !gpu)
       reader.wrong("bus", "cores are at their node's memory: only GPUs have one");
     return group;
+  }
+
+  void read_unused_watts() {
+    const std::size_t before = faults_.size();
+    constexpr double missing = -1;
+    const double watts = reader_.number("unused_watts", 0, most_watts, missing);
+    if (watts == missing || faults_.size() > before) return;
+    node_.unused_watts = watts;
+    if (watts > node_.idle_watts())
+      reader_.wrong("unused_watts", Json(watts).dump() + " is more than its devices draw idle, " +
+                                        Json(node_.idle_watts()).dump());
+  }
+
+  std::optional<Price> price_in() {
+    const Json* json = reader_.object("price", false);
+    if (!json) return std::nullopt;
+    ObjectReader reader(*json, reader_.place_of("price"), faults_);
+    const bool rented = json->contains("per_hour");
+    Price price;
+    if (rented) {
+      price.per_hour = reader.number("per_hour", 1e-9, most_money);
+      price.minimum_hours = reader.number("minimum_hours", 0, most_hours, 0);
+    } else {
+      price.purchase = reader.number("purchase", 0, most_money);
+      price.lifetime_hours = reader.number("lifetime_hours", 1e-3, most_hours);
+    }
+    reader.finish();
+    return price;
   }
 
   Bus bus_in(const Json& json, ObjectReader& group) {
@@ -368,6 +397,7 @@ Platform read(const Json& json, Faults& faults) {
   reader.text("$schema", "");
   platform.name = reader.text("name");
   platform.remark = reader.text("remark", "");
+  platform.energy_price = reader.number("energy_price", 0, most_money, 0);
   Names names;
   reader.each("nodes", [&](const Json& each, const std::string& place) {
     platform.nodes.push_back(NodeReader(each, place, faults).read(names));

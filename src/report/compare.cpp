@@ -127,26 +127,25 @@ std::optional<double> mean_in(const std::map<std::string, std::pair<double, doub
 
 void add_rows(Comparison& made, const Measure& measured, const Measure& simulated,
               const Planned& planned) {
-  // Of the tasks as they were: no schedule of them on so many workers takes less.
-  const double bound = trace::seconds(measured.analysis.bound) / measured.steps;
+  const std::optional<double> bound = made.profile_outdated ? std::nullopt : planned.bound;
   made.rows.push_back(
       {"step_s", "s", bound, planned.step_s, simulated.step_s(), measured.step_s()});
-  const auto least_j = planned.watts ? std::optional(*planned.watts * bound) : std::nullopt;
+  // Of the tasks as they were: no order of them on so many workers takes less.
+  const auto best_order = [](const Measure& each) {
+    return trace::seconds(each.analysis.bound) / each.steps;
+  };
+  made.rows.push_back({"best order of these tasks", "s", std::nullopt, std::nullopt,
+                       best_order(simulated), best_order(measured)});
+  const auto least_j =
+      planned.watts && bound ? std::optional(*planned.watts * *bound) : std::nullopt;
   made.rows.push_back(
       {"energy_j", "J", least_j, planned.energy_j, simulated.energy_j(), measured.energy_j()});
   made.rows.push_back({"peak_bytes", "bytes", std::nullopt, planned.peak_bytes,
                        simulated.peak_bytes(), measured.peak_bytes()});
-  const auto workers =
-      static_cast<double>(std::max<std::size_t>(measured.record.workers.size(), 1));
   for (std::size_t w = 0; w < measured.record.workers.size(); ++w)
-    made.rows.push_back(
-        {"busy " + measured.record.workers[w].name, "share",
-         // A worker cannot be busier than when the step takes no longer than it must.
-         bound > 0 ? std::optional(std::min(1.0, trace::seconds(measured.analysis.work) /
-                                                     measured.steps / workers / bound))
-                   : std::nullopt,
-         w < planned.busy.size() ? std::optional(planned.busy[w]) : std::nullopt, simulated.busy(w),
-         measured.busy(w)});
+    made.rows.push_back({"busy " + measured.record.workers[w].name, "share", std::nullopt,
+                         w < planned.busy.size() ? std::optional(planned.busy[w]) : std::nullopt,
+                         simulated.busy(w), measured.busy(w)});
   for (const auto& [phase, seconds] : measured.phases)
     made.rows.push_back({"phase " + phase, "s", std::nullopt, std::nullopt,
                          value_in(simulated.phases, phase, simulated.steps),
@@ -154,6 +153,16 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
   for (const auto& [label, sum] : measured.meetings)
     made.rows.push_back({"sync " + label, "s", 0.0, std::nullopt,
                          mean_in(simulated.meetings, label), sum.first / sum.second});
+}
+
+// Whether tasks, or a whole step, took less than the lower ends of costs allow.
+bool undercuts(const Measure& measured, const Measure& simulated, const Planned& planned) {
+  const double work = value_in(measured.phases, "forward", measured.steps).value_or(0) +
+                      value_in(measured.phases, "backward", measured.steps).value_or(0);
+  if (planned.least_work_s && work > 0 && work < *planned.least_work_s) return true;
+  if (!planned.bound) return false;
+  return measured.step_s() < *planned.bound || simulated.step_s() < *planned.bound ||
+         planned.step_s.value_or(*planned.bound) < *planned.bound;
 }
 
 // The worker that ran most of them.
@@ -233,6 +242,7 @@ const CompareRow* Comparison::find(const std::string& quantity) const {
 Comparison compare(const Record& measured, const Record& simulated, const Planned& planned) {
   const Measure real(measured), told(simulated);
   Comparison made;
+  made.profile_outdated = undercuts(real, told, planned);
   add_rows(made, real, told, planned);
   add_differences(made, real, told);
   made.taken_by_others = real.analysis.taken_by_others;
@@ -256,6 +266,7 @@ Json to_json(const Comparison& comparison) {
   return {{"rows", rows},
           {"differences", differences},
           {"remark", comparison.remark},
+          {"profile_outdated", comparison.profile_outdated},
           {"taken_by_others", or_null(comparison.taken_by_others)}};
 }
 
@@ -285,7 +296,12 @@ std::string table_of(const Comparison& comparison) {
             (each.seconds == 0 ? "" : seconds_text(std::abs(each.seconds))) + "\n";
   }
   const std::string disturbed = disturbed_text(comparison.taken_by_others);
-  for (const std::string& line : {disturbed, comparison.remark})
+  const std::string outdated =
+      comparison.profile_outdated
+          ? "tasks took less than the profile says they can: it is outdated, so no bound is shown; "
+            "regatta calibrate measures anew"
+          : "";
+  for (const std::string& line : {disturbed, comparison.remark, outdated})
     if (!line.empty()) text += line + "\n";
   return text;
 }

@@ -29,12 +29,18 @@ struct Planned {
   std::optional<double> step_s, energy_j, peak_bytes;
   std::optional<double> watts;  // drawn at least, however short a step is
   std::vector<double> busy;     // by worker, shares of the time
+  std::optional<double> bound;  // seconds that no plan of this model, batch and machine undercuts
+  // Seconds that the workers' forward and backward tasks of a step take together, by the lower ends
+  // of their costs.
+  std::optional<double> least_work_s;
 };
 
 struct Comparison {
   std::vector<CompareRow> rows;
   std::vector<Difference> differences;  // largest first
   std::string remark;                   // how it was made, if not by our own policy
+  // Tasks took less than the lower ends of their costs, so there is no bound.
+  bool profile_outdated = false;
   // Of the measured run: share of the workers' CPU time; none: unknown.
   std::optional<double> taken_by_others = {};
 

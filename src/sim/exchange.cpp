@@ -44,6 +44,22 @@ void add_server(Exchange& exchange, int ranks, int server) {
   exchange.rounds = {in, out};
 }
 
+void add_replicated(Exchange& exchange, int ranks) {
+  Round round;
+  for (int from = 0; from < ranks; ++from)
+    for (int to = 0; to < ranks; ++to)
+      if (from != to) round.messages.push_back({from, to, 1});
+  exchange.rounds = {round};
+}
+
+void add_chain(Exchange& exchange, int ranks) {
+  for (int rank = 0; rank + 1 < ranks; ++rank)
+    exchange.rounds.push_back({{{rank, rank + 1, 1}}, 1});
+  Round out;
+  for (int rank = 0; rank + 1 < ranks; ++rank) out.messages.push_back({ranks - 1, rank, 1});
+  exchange.rounds.push_back(out);
+}
+
 // Ranks of one node together; where every node has one, those of one switch.
 std::vector<std::vector<int>> circles(const std::vector<Endpoint>& ranks, const Wiring& wiring) {
   std::map<int, std::vector<int>> by_node, by_switch;
@@ -81,6 +97,13 @@ Exchange make_exchange(NodeUpdate update, const std::vector<Endpoint>& ranks,
   const int count = static_cast<int>(ranks.size());
   if (count < 2) return exchange;
   switch (update) {
+    case NodeUpdate::replicated:
+      add_replicated(exchange, count);
+      break;
+    case NodeUpdate::chain:
+      add_chain(exchange, count);
+      break;
+    case NodeUpdate::mpi:  // which algorithm it takes is its own affair: at best a ring
     case NodeUpdate::ring: {
       std::vector<int> all(ranks.size());
       std::iota(all.begin(), all.end(), 0);

@@ -21,9 +21,19 @@ FleetMap::FleetMap(const Fleet& fleet)
   require_same_buckets();
   // All devices of a node draw power, also those that have nothing to do.
   std::set<int> nodes;
+  std::map<std::tuple<int, int, int>, Watts> states;  // of devices that are not at full speed
   for (const Rank& rank : fleet.ranks) {
     nodes.insert(rank.node);
     nodes.insert(rank.nodes.begin(), rank.nodes.end());
+    const auto groups = groups_of(fleet.kinds[static_cast<std::size_t>(rank.kind)].blueprint->plan);
+    for (std::size_t g = 0; g < std::min(groups.size(), rank.devices.size()); ++g) {
+      if (groups[g]->state.empty()) continue;
+      const int node = rank.node_of(g);
+      const Device device = rank.devices[g];
+      const PlatformGroup& group =
+          wiring_.node(node).groups[static_cast<std::size_t>(device.group)];
+      states[{node, device.group, device.unit}] = state_named(group, groups[g]->state).watts;
+    }
   }
   for (int node = 0; node < wiring_.nodes(); ++node)
     if (!nodes.contains(node)) unused_watts_ += wiring_.node(node).watts_unused();
@@ -34,7 +44,9 @@ FleetMap::FleetMap(const Fleet& fleet)
       const bool cpu = group.kind == DeviceKind::cpu;
       for (int unit = 0; unit < (cpu ? 1 : group.count); ++unit) {
         numbers_[{node, g, unit}] = static_cast<int>(hosts_.size());
-        hosts_.push_back({cpu ? group.count : 1, group.watts.idle, group.watts.active});
+        const auto state = states.find({node, g, unit});
+        const Watts watts = state == states.end() ? group.watts : state->second;
+        hosts_.push_back({cpu ? group.count : 1, watts.idle, watts.active});
         host_names_.push_back({node, group.name});
       }
     }

@@ -76,6 +76,7 @@ int PreparedFleet::kind_of(const std::string& key, const Plan& plan,
     const DeviceGroup& group = *groups_of(plan)[g];
     if (device.kind == DeviceKind::cpu) device.costs.flops *= group.team;
     speeds.push_back(speed_of(device, kind.list, *kind.measured, GroupId{g}));
+    if (!group.state.empty()) speeds.back().factor /= state_named(device, group.state).speed;
     kind.rooms.push_back(static_cast<std::size_t>(device.memory));
     estimated_ = estimated_ || device.costs.estimate();
   }
@@ -154,6 +155,7 @@ void PreparedFleet::follow(const Plan& plan) {
     }
     for (const DeviceGroup* group : groups_of(own)) {
       key += "/" + std::to_string(group->workers) + "x" + std::to_string(group->team);
+      if (!group->state.empty()) key += "/" + group->state;
       for (const std::int64_t chunk : group->chunks) key += "," + std::to_string(chunk);
     }
     for (const std::vector<std::uint32_t>& worker : own.order) {

@@ -63,11 +63,28 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
     blueprint.statistics_offset[id.value] = place.statistics_bytes;
     place.statistics_bytes += groups * statistics_rows * channels * sizeof(float);
     blueprint.partials_offset[id.value] = place.partials_bytes;
-    place.partials_bytes += groups * partials_rows * channels * sizeof(double);
+    place.partials_bytes += partials_bytes(blueprint, id);
   }
 }
 
 }  // namespace
+
+std::size_t partials_bytes(const Blueprint& blueprint, NodeId node) {
+  return static_cast<std::size_t>(blueprint.groups_per_chunk) * partials_rows *
+         padded_channels(blueprint.graph.node(node).shape.channels()) * sizeof(double);
+}
+
+std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk) {
+  const std::size_t offset = blueprint.partials_offset[node.value];
+  if (blueprint.group_samples > 0)
+    return chunk * blueprint.segments[blueprint.segment_of[node.value].value].partials_bytes +
+           offset;
+  return offset * blueprint.ranks.chunks.size() + chunk * partials_bytes(blueprint, node);
+}
+
+NodeId meeting_after(const Program& program, std::uint32_t part, bool back) {
+  return program.meetings[back ? program.meetings.size() - 1 - part : std::size_t{part}];
+}
 
 std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup& group,
                          Precision precision) {
@@ -107,12 +124,10 @@ GroupId Blueprint::group_of_slot(std::uint32_t slot) const {
   return std::ranges::find(chunks, static_cast<int>(slot), &Chunk::slot)->group;
 }
 
-Numbers numbers_of(const Recipe& recipe) {
-  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
-}
+namespace {
 
-Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
-                         bool training, bool several_ranks) {
+Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                            bool training, bool several_ranks, const RankPlace& ranks) {
   const auto groups = groups_of(plan);
   const std::size_t nodes = graph.nodes().size();
   Blueprint blueprint{.graph = graph,
@@ -134,7 +149,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
                       .precision = numbers.precision,
-                      .several_ranks = several_ranks};
+                      .several_ranks = several_ranks,
+                      .ranks = ranks};
   std::int64_t largest = 0, largest_share = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
@@ -150,6 +166,8 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
           packed_bytes(graph, node, *groups[g], numbers.precision);
   }
   blueprint.group_samples = statistics_group(graph);
+  // All ranks have room for as many groups, because they send them to each other.
+  for (const std::int64_t capacity : ranks.chunks) largest = std::max(largest, capacity);
   if (const std::int64_t group = blueprint.group_samples; group > 0)
     blueprint.groups_per_chunk = (largest + group - 1) / group;
   blueprint.sample_bytes = static_cast<std::size_t>(graph.node(graph.input()).shape.elements()) *
@@ -175,11 +193,26 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
   return blueprint;
 }
 
-std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+}  // namespace
+
+Numbers numbers_of(const Recipe& recipe) {
+  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, bool several_ranks) {
+  return make_blueprint_of(graph, plan, numbers, training, several_ranks, {});
+}
+
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, const RankPlace& ranks) {
+  return make_blueprint_of(graph, plan, numbers, training, ranks.several(), ranks);
+}
+std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live,
                                  std::int64_t granule) {
   const auto granules = [&](std::int64_t samples) { return (samples + granule - 1) / granule; };
   std::int64_t all = 0;  // granules of a full batch
-  for (const Chunk& chunk : chunks) all += granules(chunk.capacity);
+  for (const std::int64_t capacity : capacities) all += granules(capacity);
   // Of granules that cannot be shared out evenly the earlier chunks get more: the last chunk's last
   // granule may have no room for a whole one.
   const auto live_before = [&](std::int64_t before) {
@@ -188,12 +221,25 @@ std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t 
   };
   std::vector<ChunkSpan> spans;
   std::int64_t before = 0;
-  for (const Chunk& chunk : chunks) {
+  for (const std::int64_t capacity : capacities) {
     const std::int64_t first = live_before(before);
-    before += granules(chunk.capacity);
+    before += granules(capacity);
     spans.push_back({first, live_before(before) - first});
   }
   return spans;
+}
+
+std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
+                                 std::int64_t granule) {
+  std::vector<std::int64_t> capacities;
+  for (const Chunk& chunk : chunks) capacities.push_back(chunk.capacity);
+  return share_out(capacities, live, granule);
+}
+
+std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
+                                       std::int64_t granule) {
+  return blueprint.ranks.several() ? share_out(blueprint.ranks.chunks, live, granule)
+                                   : share_out(blueprint.chunks, live, granule);
 }
 
 }  // namespace regatta

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/optimizer.h"
-#include "plan/plan.h"
+#include "plan/rank_place.h"
 #include "plan/recipe.h"
 #include "tasks/memory.h"
 
@@ -55,11 +56,16 @@ struct Blueprint {
   Dtype sample_dtype = Dtype::u8;
   Precision precision = Precision::fp32;
   bool several_ranks = false;  // others have the rest of the batch: chunks meet with theirs
+  RankPlace ranks;             // where this process stands among them, if they are to be run
 
   // The batch comes in several chunks, here or elsewhere.
   bool cut() const { return chunks.size() > 1 || several_ranks; }
   // StarPU adds the gradients; with a single chunk there is nothing to add.
   bool by_redux() const { return plan.reduction == Reduction::redux && chunks.size() > 1; }
+  // A running sum of the ranks before is added to this one's gradients.
+  bool adds_running_sum() const {
+    return ranks.several() && ranks.update == NodeUpdate::chain && ranks.rank > 0;
+  }
   // The forward and backward of a chunk are one task, so its arena may serve the next chunk.
   bool whole_chunks() const;
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
@@ -80,8 +86,11 @@ struct Numbers {
 };
 Numbers numbers_of(const Recipe& recipe);
 
+// With several ranks, the plan is that of this rank's node and `ranks` where it stands.
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
                          bool training, bool several_ranks = false);
+Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,
+                         bool training, const RankPlace& ranks);
 
 // How many samples each chunk takes of a batch of `live` samples, and where it starts. A short last
 // batch is shared out in the plan's proportions, in whole granules but for its last; a chunk may
@@ -89,8 +98,22 @@ Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& nu
 struct ChunkSpan {
   std::int64_t first = 0, count = 0;
 };
+std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::int64_t live,
+                                 std::int64_t granule = 1);
 std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t live,
                                  std::int64_t granule = 1);
+// The same for the chunks of the whole batch, of all ranks.
+std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
+                                       std::int64_t granule = 1);
+
+// Bytes of a chunk's sums at a meeting operator, or of its groups of samples there.
+std::size_t partials_bytes(const Blueprint& blueprint, NodeId node);
+// Where those of the whole batch's chunk with this number lie in the segment's gathered sums: all
+// chunks of one operator side by side, or with groups of samples all operators of one chunk.
+std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk);
+
+// The operator at which the chunks of a segment meet after this part, forward or on the way back.
+NodeId meeting_after(const Program& program, std::uint32_t part, bool back);
 
 // Room for a node's parameters in the form its group's kernels read: on CPUs forward and backward
 // copies of a convolution's weights with channels padded to whole blocks, and its bias; on GPUs

@@ -101,9 +101,8 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
     case Phase::combine_gradient: {
       const Program& program = blueprint_.segments[action.segment.value].train;
       const bool back = action.phase == Phase::combine_gradient;
-      const std::size_t meeting =
-          back ? program.meetings.size() - 1 - action.part : std::size_t{action.part};
-      const std::int64_t channels = graph.node(program.meetings[meeting]).shape.channels();
+      const std::int64_t channels =
+          graph.node(meeting_after(program, action.part, back)).shape.channels();
       return {met(combine_signature(owner, back), 16),
               static_cast<double>(channels) * static_cast<double>(blueprint_.chunks.size())};
     }
@@ -125,6 +124,12 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       return {met(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
     case Phase::submit:
       return {&submit_, static_cast<double>(action.part)};
+    case Phase::exchange_sums:
+    case Phase::exchange_gradient_sums:
+    case Phase::exchange_group_sums:
+    case Phase::running_sum:
+    case Phase::exchange:
+    case Phase::exchange_results:  // no worker is busy with them
     case Phase::pack:
     case Phase::forward:
     case Phase::backward:
@@ -182,6 +187,7 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
 
 std::vector<CostPiece> CostNames::pieces(const Action& action, std::int64_t samples) const {
   if (action.phase == Phase::pack) return packs(action);
+  if (travels(action.phase)) return {};
   if (action.phase != Phase::forward && action.phase != Phase::backward)
     return {bookkeeping(action, samples)};
   const SegmentPlace& segment = blueprint_.segments[action.segment.value];

@@ -13,6 +13,7 @@ GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first
     case BufferKind::samples:
     case BufferKind::border:
     case BufferKind::border_gradient:
+    case BufferKind::delivered:
       return blueprint.chunks[first].group;
     case BufferKind::arena:
     case BufferKind::partials:
@@ -29,6 +30,8 @@ GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first
     case BufferKind::average:
     case BufferKind::squares:
     case BufferKind::clip:
+    case BufferKind::gathered_sums:
+    case BufferKind::running_sum:
       break;
   }
   return blueprint.owner;
@@ -47,6 +50,7 @@ std::string_view buffer_kind_name(BufferKind kind) {
     case BufferKind::partials:
     case BufferKind::statistics:
     case BufferKind::state:
+    case BufferKind::gathered_sums:
       return "batch statistics";
     case BufferKind::parameters:
       return "parameters";
@@ -55,7 +59,10 @@ std::string_view buffer_kind_name(BufferKind kind) {
     case BufferKind::average:
       return "averaged parameters";
     case BufferKind::gradient:
+    case BufferKind::running_sum:
       return "gradients";
+    case BufferKind::delivered:
+      return "results";
     case BufferKind::squares:
     case BufferKind::clip:
       return "clipping";

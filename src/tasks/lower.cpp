@@ -43,11 +43,13 @@ class Lowering {
         backward_segments();
         if (takes_step(list_.job) && clips()) clipped_updates();
         late_deliveries();
+        exchange_results();
         break;
       case Job::evaluate:
         loads();
         forward_segments();
         late_deliveries();
+        exchange_results();
         break;
     }
     return std::move(list_);
@@ -78,6 +80,16 @@ class Lowering {
       list_.tasks.back().on_host = true;
     }
     return list_.tasks.back();
+  }
+
+  // By messages between ranks.
+  Task& travelling_task(Action action) {
+    Task& task = list_.tasks.emplace_back();
+    task.group = blueprint_.owner;
+    task.on_host = true;
+    task.priority = 1;
+    task.actions.push_back(action);
+    return task;
   }
 
   std::uint32_t buffer(BufferKind kind, std::uint32_t first, std::uint32_t second,
@@ -125,6 +137,15 @@ class Lowering {
   std::uint32_t gradient(BucketId b, int slot) {
     return buffer(BufferKind::gradient, b.value, static_cast<std::uint32_t>(slot),
                   blueprint_.buckets[b.value].bytes);
+  }
+  std::uint32_t gathered_sums(SegmentId s) {
+    return segment_buffer(
+        BufferKind::gathered_sums, s,
+        blueprint_.segments[s.value].partials_bytes * blueprint_.ranks.chunks.size());
+  }
+  std::uint32_t delivered(const Chunk& chunk) {
+    return buffer(BufferKind::delivered, chunk.id.value, 0, sizeof(std::int64_t),
+                  blueprint_.plan.steps_in_flight);
   }
   std::uint32_t segment_buffer(BufferKind kind, SegmentId s, std::size_t bytes,
                                std::uint32_t second = 0) {
@@ -317,12 +338,27 @@ class Lowering {
 
   void meet(SegmentId s, std::uint32_t part, Phase phase) {
     const SegmentPlace& place = blueprint_.segments[s.value];
+    const auto read_partials = [&](Task& task) {
+      for (const Chunk& chunk : blueprint_.chunks)
+        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+              Mode::read);
+    };
+    if (several()) {
+      const bool back = phase == Phase::combine_gradient;
+      Task& exchange =
+          travelling_task({.phase = back ? Phase::exchange_gradient_sums : Phase::exchange_sums,
+                           .segment = s,
+                           .part = part});
+      read_partials(exchange);
+      touch(exchange, gathered_sums(s), Mode::read_write);
+    }
     Task& task = task_for(blueprint_.owner, false);
     task.actions.push_back({.phase = phase, .segment = s, .part = part});
     task.priority = 1;
-    for (const Chunk& chunk : blueprint_.chunks)
-      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-            Mode::read);
+    if (several())
+      touch(task, gathered_sums(s), Mode::read);
+    else
+      read_partials(task);
     touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes),
           Mode::read_write);
     if (phase == Phase::combine)
@@ -332,11 +368,22 @@ class Lowering {
   // Nothing of this step waits for it.
   void track(SegmentId s) {
     const SegmentPlace& place = blueprint_.segments[s.value];
+    const auto read_partials = [&](Task& task) {
+      for (const Chunk& chunk : blueprint_.chunks)
+        touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
+              Mode::read);
+    };
+    if (several()) {
+      Task& exchange = travelling_task({.phase = Phase::exchange_group_sums, .segment = s});
+      read_partials(exchange);
+      touch(exchange, gathered_sums(s), Mode::read_write);
+    }
     Task& task = task_for(blueprint_.owner, false);
     task.actions.push_back({.phase = Phase::track, .segment = s});
-    for (const Chunk& chunk : blueprint_.chunks)
-      touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-            Mode::read);
+    if (several())
+      touch(task, gathered_sums(s), Mode::read);
+    else
+      read_partials(task);
     touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
   }
 
@@ -351,6 +398,13 @@ class Lowering {
     task.actions.push_back({.phase = Phase::deliver, .chunk = chunk.id});
     touch(task, border(chunk, graph_.loss()), Mode::read);
     if (pass_ == Pass::evaluate) touch(task, border(chunk, graph_.logits()), Mode::read);
+    if (several()) touch(task, delivered(chunk), Mode::write);
+  }
+
+  void exchange_results() {
+    if (!several()) return;
+    Task& task = travelling_task({.phase = Phase::exchange_results});
+    for (const Chunk& chunk : blueprint_.chunks) touch(task, delivered(chunk), Mode::read);
   }
 
   // A bucket's gradient is complete: slots are summed, and parameters take their step, unless
@@ -359,14 +413,29 @@ class Lowering {
     const Bucket& bucket = blueprint_.buckets[b.value];
     const bool gather = blueprint_.plan.gather_phases;
     const int slots = gradient_slots(blueprint_.plan);
-    if (slots > 1) {
+    const bool continues = blueprint_.adds_running_sum();
+    const auto running_sum = [&] {
+      return buffer(BufferKind::running_sum, b.value, 0, bucket.bytes);
+    };
+    if (continues) {
+      Task& task =
+          travelling_task({.phase = Phase::running_sum, .segment = bucket.segment, .bucket = b});
+      touch(task, running_sum(), Mode::write);
+    }
+    if (slots > 1 || continues) {
       Task& task = task_for(blueprint_.owner, false);
       task.actions.push_back({.phase = Phase::reduce, .segment = bucket.segment, .bucket = b});
       task.priority = 1;
       touch(task, gradient(b, 0), Mode::read_write);
       for (int slot = 1; slot < slots; ++slot) touch(task, gradient(b, slot), Mode::read);
+      if (continues) touch(task, running_sum(), Mode::read);
     }
-    const bool join = gather && slots > 1;
+    if (several()) {
+      Task& task =
+          travelling_task({.phase = Phase::exchange, .segment = bucket.segment, .bucket = b});
+      touch(task, gradient(b, 0), Mode::read_write);
+    }
+    const bool join = gather && slots > 1 && !several();
     if (clips()) {
       measure(b, join);
     } else {
@@ -440,6 +509,7 @@ class Lowering {
 
   // --- facts
 
+  bool several() const { return blueprint_.ranks.several(); }
   bool on_cpu(GroupId group) const { return blueprint_.group(group).kind == DeviceKind::cpu; }
   bool load_with_forward(const Chunk& chunk) const {
     const bool asked = blueprint_.plan.gather_loads ||
@@ -471,9 +541,25 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 13> phase_names{
-    "load",    "forward", "combine", "deliver", "backward", "combine_gradient", "track", "reduce",
-    "measure", "clip",    "update",  "pack",    "submit"};
+constexpr std::array<std::string_view, 19> phase_names{"load",
+                                                       "forward",
+                                                       "combine",
+                                                       "deliver",
+                                                       "backward",
+                                                       "combine_gradient",
+                                                       "track",
+                                                       "reduce",
+                                                       "measure",
+                                                       "clip",
+                                                       "update",
+                                                       "pack",
+                                                       "submit",
+                                                       "exchange_sums",
+                                                       "exchange_gradient_sums",
+                                                       "exchange_group_sums",
+                                                       "running_sum",
+                                                       "exchange",
+                                                       "exchange_results"};
 
 GroupId cpu_group_of(const Blueprint& blueprint) {
   const auto groups = groups_of(blueprint.plan);
@@ -517,7 +603,7 @@ std::vector<std::string> faults(const TaskList& list) {
     return kind == BufferKind::parameters || kind == BufferKind::moment ||
            kind == BufferKind::average || kind == BufferKind::state || kind == BufferKind::packed ||
            kind == BufferKind::statistics || kind == BufferKind::partials ||
-           (kind == BufferKind::gradient && adds(list.job));
+           kind == BufferKind::gathered_sums || (kind == BufferKind::gradient && adds(list.job));
   };
   std::set<std::uint32_t> written;
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {

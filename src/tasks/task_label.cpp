@@ -21,9 +21,13 @@ TaskLabel label_of(const Task& task) {
         label.part = number(action.part);
         break;
       case Phase::submit:
+      case Phase::exchange_results:
         break;
       case Phase::combine:
       case Phase::combine_gradient:
+      case Phase::exchange_sums:
+      case Phase::exchange_gradient_sums:
+      case Phase::exchange_group_sums:
       case Phase::track:
         label.segment = number(action.segment.value);
         label.part = number(action.part);

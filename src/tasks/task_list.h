@@ -23,6 +23,13 @@ enum class Phase {
   update,            // a bucket's parameters take a step
   pack,              // a bucket's parameters are laid out as a group's kernels read them
   submit,            // the tasks behind it, up to the next of this kind, are handed to the runtime
+  // Between ranks, by the thread that sends and receives:
+  exchange_sums,           // all chunks' sums at a meeting point come to every rank
+  exchange_gradient_sums,  // likewise on the way back
+  exchange_group_sums,     // likewise of all groups of samples, for running statistics
+  running_sum,             // of a bucket's gradient over the ranks before comes in
+  exchange,                // a bucket's gradient is summed over all ranks
+  exchange_results,        // all samples' losses, and on evaluating logits, come to the ranks
 };
 std::string_view phase_name(Phase phase);
 // Whether it is done chunk by chunk.
@@ -30,6 +37,9 @@ constexpr bool of_chunk(Phase phase) {
   return phase == Phase::load || phase == Phase::forward || phase == Phase::deliver ||
          phase == Phase::backward;
 }
+
+// Whether it is done by messages between ranks, not by a worker.
+constexpr bool travels(Phase phase) { return phase >= Phase::exchange_sums; }
 
 enum class BufferKind {
   samples,          // (chunk) stored samples, then targets
@@ -46,6 +56,9 @@ enum class BufferKind {
   squares,          // (bucket) the sum of the gradient's squares, a double
   clip,             // () what the gradients are multiplied by, a float
   packed,           // (bucket, group)
+  gathered_sums,    // (segment) all ranks' partials, meeting by meeting, chunk by chunk
+  running_sum,      // (bucket) of the gradient, over the ranks before this one
+  delivered,        // (chunk) its results are with the host
 };
 
 struct Buffer {
@@ -83,6 +96,7 @@ struct Task {
 };
 
 inline bool submits(const Task& task) { return task.actions.front().phase == Phase::submit; }
+inline bool travels(const Task& task) { return travels(task.actions.front().phase); }
 
 enum class Job {
   prepare,   // packs parameters that were set from outside

@@ -260,7 +260,9 @@ ExecOptions TrainJob::exec_options(bool training) const {
           recipe.seed,
           profile,
           recipe.data,
-          mask ? parameter_masks(*mask, graph) : ParameterMasks{}};
+          mask ? parameter_masks(*mask, graph) : ParameterMasks{},
+          {},
+          ranks};
 }
 
 void set_mask(TrainJob& job, Mask mask, const std::string& from) {
@@ -365,7 +367,7 @@ TrainJob make_job(const JobOptions& options) {
 }
 
 void require_runnable(const TrainJob& job) {
-  std::vector<std::string> found = faults(job.plan, job.graph, job.recipe.batch);
+  std::vector<std::string> found = faults(job.whole_plan(), job.graph, job.recipe.batch);
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");

@@ -83,7 +83,11 @@ struct TrainJob {
   std::optional<Mask> mask;  // its fingerprint is in the recipe; given before the job is run
   // The file whose weights a run starts from, if they are not drawn from the recipe's seed.
   std::optional<std::string> started_from;
+  // With several ranks `plan` is this rank's part of the plan of all.
+  RankOptions ranks = {};
+  std::optional<Plan> plan_of_all = std::nullopt;
 
+  const Plan& whole_plan() const { return plan_of_all ? *plan_of_all : plan; }
   ExecOptions exec_options(bool training) const;
 };
 

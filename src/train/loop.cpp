@@ -45,9 +45,9 @@ class Loop {
         collect_all();
         goal_.after_first_step();
       }
-      stopping = observer_.stop();
+      stopping = alone_ ? observer_.stop() : (wishes_ & wish_to_stop) != 0;
       const bool epoch_over = position + 1 == per_epoch_ || step + 1 == goal_.last_step;
-      if (epoch_over || stopping || observer_.wants_rest(step + 1)) {
+      if (epoch_over || stopping || rests_after(step + 1)) {
         collect_all();
         if (epoch_over)
           stopping |= !finish_epoch();
@@ -71,6 +71,24 @@ class Loop {
     std::shared_ptr<LoadWatch::Step> loads;
   };
 
+  // What a rank may want. All ranks collect the results of the same lists in the same order, so
+  // what travels with them is known to all at the same place.
+  static constexpr std::uint32_t wish_to_stop = 1, wish_to_rest = 2;
+
+  std::uint32_t wishes_at(std::int64_t step) {
+    if (alone_) return 0;
+    const bool rests =
+        executor_.ranks().rank == 0 && !all_rest_after(step) && observer_.wants_rest(step);
+    return (observer_.stop() ? wish_to_stop : 0) | (rests ? wish_to_rest : 0);
+  }
+  bool all_rest_after(std::int64_t step) const {
+    return goal_.all_rest_after && goal_.all_rest_after(step);
+  }
+  bool rests_after(std::int64_t step) {
+    if (alone_) return observer_.wants_rest(step);
+    return all_rest_after(step) || (wishes_ & wish_to_rest) != 0;
+  }
+
   // A step is one list, or several that add up their gradients.
   void submit(std::int64_t step) {
     const std::int64_t first = step % per_epoch_ * recipe_.samples_per_step();
@@ -86,6 +104,7 @@ class Loop {
       input.update = input.recorded_as = step + 1;
       input.learning_rate = rates.learning_rate;
       input.momentum = rates.momentum;
+      input.wishes = wishes_at(step + 1);
       const bool begins = done == 0, ends = done + count == samples;
       const Job job = begins && ends ? Job::train
                       : begins       ? Job::first
@@ -103,7 +122,9 @@ class Loop {
   void make_room() {
     const auto most = static_cast<std::size_t>(executor_.plan().steps_in_flight);
     if (flying_.size() < most) return;
-    const std::size_t many = executor_.has_spare_cpu() ? 1 : std::max<std::size_t>(most / 2, 1);
+    // Ranks must all collect alike, whatever CPUs each has.
+    const std::size_t many =
+        executor_.has_spare_cpu() || !alone_ ? 1 : std::max<std::size_t>(most / 2, 1);
     if (many > 1) executor_.await(flying_[many - 1].ticket);
     while (flying_.size() > most - many) collect();
   }
@@ -130,6 +151,7 @@ class Loop {
   void rest() {
     const Clock::time_point begin = Clock::now();
     observer_.on_rest(state_);
+    wishes_ &= ~wish_to_rest;
     last_finish_ = Clock::now();
     rested_ = last_finish_ - begin;
   }
@@ -142,6 +164,7 @@ class Loop {
     const Flying oldest = std::move(flying_.front());
     flying_.pop_front();
     const StepResult result = result_of(oldest);
+    wishes_ |= result.wishes;
     // Summed in the order of samples, so the cut has no say in the rounding.
     step_loss_ = std::accumulate(result.losses.begin(), result.losses.end(), step_loss_);
     step_samples_ += static_cast<std::int64_t>(result.losses.size());
@@ -177,6 +200,7 @@ class Loop {
       } catch (const NotFinite&) {
       }
     const std::string where = executor_.find_not_finite(flying.input);
+    if (executor_.ranks().rank > 0) throw RankFailed("the first rank tells what is not a number");
     throw InputError("step " + std::to_string(flying.step) + ": " + broken.what() +
                      (where.empty() ? "" : ", first in " + where) +
                      "; try a smaller --lr, or look for such values in the data" +
@@ -247,6 +271,8 @@ class Loop {
   std::shared_ptr<const Dataset> data_, test_;
   const TrainGoal& goal_;
   TrainObserver& observer_;
+  const bool alone_ = !executor_.ranks().several();
+  std::uint32_t wishes_ = 0;  // of all ranks, as far as they have come in
   std::int64_t per_epoch_;
   TrainState state_;
   LoadWatch loads_;
@@ -300,9 +326,11 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   double loss = 0, correct = 0;
   std::deque<Ticket> flying;
   const auto classes = static_cast<std::ptrdiff_t>(executor.graph().classes());
+  const bool alone = !executor.ranks().several();
   const auto collect = [&] {
     StepResult result = executor.wait(flying.front());
     flying.pop_front();
+    if (result.wishes != 0) total.stopped = true;
     for (auto row = result.logits.begin(); row != result.logits.end(); row += classes)
       total.answers.push_back(
           static_cast<std::int32_t>(std::max_element(row, row + classes) - row));
@@ -321,8 +349,10 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
       std::transform(targets, targets + count, labels->begin() + first + begin,
                      [](const Target& target) { return target.expected(); });
     };
+    const bool stops = stop && stop();
+    if (!alone) input.wishes = stops ? 1 : 0;  // all ranks stop when they hear of it
     flying.push_back(executor.submit(Job::evaluate, input));
-    total.stopped = stop && stop();
+    if (alone && stops) total.stopped = true;
   }
   while (!flying.empty()) collect();
   total.labels = std::move(*labels);

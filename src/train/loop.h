@@ -50,7 +50,7 @@ class TrainObserver {
   virtual void on_epoch(const EpochRecord&) {}
   // The weights stand still: an epoch or the run is over, or a rest was wanted.
   virtual void on_rest(const TrainState&) {}
-  // Asked after every step: true brings a rest.
+  // Asked after every step: true brings a rest. Of several ranks the first one's counts.
   virtual bool wants_rest(std::int64_t /*step*/) { return false; }
   // Asked after every step and every batch of a test: true brings a rest and the run's end.
   virtual bool stop() { return false; }
@@ -62,6 +62,9 @@ struct TrainGoal {
   TrainState from;                         // what is already done
   std::int64_t last_step = 0;              // stop after this many
   std::function<void()> after_first_step;  // with nothing in flight
+  // With several ranks: the steps after which all of them rest. Rests that only the first rank's
+  // observer wants come a few steps later, when all ranks have heard of it.
+  std::function<bool(std::int64_t step)> all_rest_after = {};
 };
 
 std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data);
@@ -72,7 +75,8 @@ std::int64_t last_step_of(std::optional<std::int64_t> epochs, std::optional<std:
                           std::int64_t per_epoch);
 
 // Throws InputError when a loss or gradient is no longer a number: it names the step and where that
-// first appeared, and parameters are those of the step before.
+// first appeared, and parameters are those of the step before. With several ranks all call it
+// alike; a stop that one rank's observer wants stops all after the same step.
 Speed train(Executor& executor, const Recipe& recipe, std::shared_ptr<const Dataset> data,
             std::shared_ptr<const Dataset> test, const TrainGoal& goal, TrainObserver& observer);
 

@@ -284,7 +284,7 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
             {"test", job.test ? Json(absolute_spec(job.test->info().spec)) : Json()},
             {"last_step", last_step},
             {"checkpoints", checkpoints.to_json()},
-            {"plan", to_json(job.plan, job.graph)},
+            {"plan", to_json(job.whole_plan(), job.graph)},
             {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;

@@ -67,9 +67,12 @@ TEST(CompareCommand, TellsOfEveryQuantityWhatWasBoundPlannedSimulatedAndMeasured
   EXPECT_TRUE(std::ranges::any_of(
       found, [](const std::string& each) { return each.starts_with("sync reduce"); }));
   const Json& step = result["rows"][0];
-  for (const char* column : {"bound", "planned", "simulated", "measured"})
+  for (const char* column : {"planned", "simulated", "measured"}) {
     EXPECT_GT(step.at(column).get<double>(), 0) << column;
-  EXPECT_LE(step["bound"].get<double>(), step["measured"].get<double>());
+    // There is a bound where all was measured, and the profile is not outdated.
+    if (!step.at("bound").is_null())
+      EXPECT_LE(step["bound"].get<double>(), step[column].get<double>()) << column;
+  }
   // The buffers of a plan are known before it runs.
   for (const Json& row : result["rows"])
     if (row["quantity"] == "peak_bytes") {

@@ -30,16 +30,18 @@ const std::map<std::string, Names> direct_permissions = {
     {"profile", {"graph", "platform"}},
     {"plan", {"profile", "ops"}},
     {"tasks", {"plan"}},
+    {"transport", {"base"}},
     {"trace", {"base"}},
     {"sim", {"tasks", "trace"}},
+    {"optimize", {"plan"}},
     {"backends", {"ops"}},
-    {"exec", {"tasks", "trace", "backends"}},
+    {"exec", {"tasks", "trace", "backends", "transport"}},
     {"data", {"base"}},
     {"train", {"exec", "data", "models"}},
     {"tune", {"train"}},
     {"tickets", {"train"}},
     {"report", {"trace", "plan"}},
-    {"app", {"tickets", "report", "sim", "tune"}},
+    {"app", {"tickets", "report", "sim", "optimize", "tune"}},
 };
 
 // Libraries that belong to few rooms: which headers, and the folders that may include them.
@@ -50,7 +52,9 @@ struct Reserved {
 const std::vector<Reserved> reserved_libraries = {
     {"starpu", {"src/exec/", "src/backends/cpu/", "src/backends/cuda/"}},
     {"simgrid", {"src/sim/"}},
+    {"mpi.h", {"src/transport/mpi/"}},
     {"onnx/", {"src/models/"}},
+    {"coin/", {"src/optimize/"}},
 };
 
 Names allowed_rooms(const std::string& room) {

@@ -132,6 +132,39 @@ TEST(Platform, IsRefusedIfItCannotBe) {
   EXPECT_THAT(refusal(Json::array()), HasSubstr("no object"));
 }
 
+TEST(Platform, TellsPricesAndWhatAnUnusedNodeDraws) {
+  Json json = two_nodes();
+  json["energy_price"] = 0.25;
+  json["nodes"][0]["unused_watts"] = 1.5;
+  json["nodes"][0]["price"] = {{"per_hour", 2}, {"minimum_hours", 1}};
+  json["nodes"][1]["price"] = {{"purchase", 1000}, {"lifetime_hours", 20000}};
+  const Platform platform = platform_from_json(json);
+  EXPECT_EQ(platform.energy_price, 0.25);
+  EXPECT_EQ(platform.nodes[0].watts_unused(), 1.5);
+  EXPECT_EQ(platform.nodes[1].watts_unused(), 4) << "four cores of 1 W each stay on";
+  EXPECT_TRUE(platform.nodes[0].price->rented());
+  EXPECT_FALSE(platform.nodes[1].price->rented());
+  EXPECT_EQ(platform_from_json(platform.to_json()), platform);
+  EXPECT_THAT(schema_faults(read_json(source / "schemas/platform.schema.json"), json),
+              testing::IsEmpty());
+}
+
+TEST(Platform, TellsWherePricesAreWrong) {
+  Json json = two_nodes();
+  json["nodes"][0]["unused_watts"] = 5;
+  json["nodes"][0]["price"] = {{"per_hour", -2}};
+  json["nodes"][1]["price"] = {{"purchase", 10}};
+  json["energy_price"] = "much";
+  EXPECT_THAT(
+      refusal(json),
+      AllOf(HasSubstr("nodes[0].unused_watts: 5.0 is more than its devices draw idle, 4.0"),
+            HasSubstr("nodes[0].price.per_hour: -2"),
+            HasSubstr("nodes[1].price.lifetime_hours: is missing"), HasSubstr("energy_price")));
+  json = two_nodes();
+  json["nodes"][0]["price"] = {{"per_hour", 2}, {"purchase", 10}};
+  EXPECT_THAT(refusal(json), HasSubstr("nodes[0].price.purchase"));
+}
+
 TEST(Platform, SwitchesMustLeadToOneRoot) {
   Json json = two_nodes();
   json["network"] = {{"topology", "tree"},

@@ -40,16 +40,35 @@ bool blames(const Comparison& comparison, const std::string& task, const std::st
 TEST(Compare, PutsTheStepTimesSideBySide) {
   Planned planned;
   planned.step_s = 1000e-9;
+  planned.bound = 800e-9;
   const Comparison made = compare(run(1400, 900), run(900, 900), planned);
   const CompareRow* step = made.find("step_s");
   ASSERT_NE(step, nullptr);
   EXPECT_NEAR(*step->measured, 1500e-9, 1e-12);
   EXPECT_NEAR(*step->simulated, 1000e-9, 1e-12);
   EXPECT_EQ(step->planned, planned.step_s);
-  EXPECT_LE(*step->bound, *step->measured + 1e-12);
+  EXPECT_EQ(step->bound, planned.bound);
   // All work on two workers: nothing ties one of these steps to the next.
-  EXPECT_NEAR(*step->bound, 1200e-9, 1e-12);
+  const CompareRow* order = made.find("best order of these tasks");
+  ASSERT_NE(order, nullptr);
+  EXPECT_NEAR(*order->measured, 1200e-9, 1e-12);
+  EXPECT_FALSE(order->bound);
   EXPECT_NEAR(*made.find("energy_j")->measured, 2.0, 1e-9);
+}
+
+TEST(Compare, ShowsNoBoundWhereTheProfileIsOutdated) {
+  Planned planned;
+  planned.bound = 1600e-9;  // the measured step takes 1500 ns
+  const Comparison faster = compare(run(1400, 900), run(2400, 900), planned);
+  EXPECT_TRUE(faster.profile_outdated);
+  EXPECT_FALSE(faster.find("step_s")->bound);
+  EXPECT_NE(table_of(faster).find("it is outdated"), std::string::npos);
+
+  planned.bound = 100e-9;
+  planned.least_work_s = 2400e-9;  // forward and backward took 2300 ns together
+  EXPECT_TRUE(compare(run(1400, 900), run(1400, 900), planned).profile_outdated);
+  planned.least_work_s = 2200e-9;
+  EXPECT_FALSE(compare(run(1400, 900), run(1400, 900), planned).profile_outdated);
 }
 
 TEST(Compare, NamesTheTaskThatWasSlowerThanTheProfileSaid) {

@@ -37,14 +37,15 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
 }
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
-                       const ReferenceInput<float>& input, int steps) {
+                       const ReferenceInput<float>& input, int steps, RankOptions ranks) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
   Executor executor(graph, plan,
                     {.numbers = {.samples = Dtype::f32, .optimizer = optimizer},
                      .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
                                        std::vector<float>(channels, 1.0f)},
                      .training = true,
-                     .seed = input.seed});
+                     .seed = input.seed,
+                     .ranks = std::move(ranks)});
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i)
     executor.set_parameter(ParameterId{i}, input.parameters[i]);
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)

@@ -23,7 +23,7 @@ struct ExecutedRun {
 Plan plan_for(const Graph& graph, std::int64_t batch, PlanOptions options);
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
-                       const ReferenceInput<float>& input, int steps);
+                       const ReferenceInput<float>& input, int steps, RankOptions ranks = {});
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
                     const ReferenceSgd& sgd, int steps);
 

@@ -1,0 +1,210 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <set>
+#include <sstream>
+
+#include "app/command.h"
+#include "app/rank_run.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "train/run_folder.h"
+
+namespace regatta::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Host {
+  std::string name;
+  int ranks = 1;
+};
+
+// "a,b:4": host b has four ranks.
+std::vector<Host> parse_hosts(const std::string& text) {
+  std::vector<Host> hosts;
+  std::istringstream pieces(text);
+  for (std::string piece; std::getline(pieces, piece, ',');) {
+    const std::size_t colon = piece.find(':');
+    Host host{piece.substr(0, colon), 1};
+    const std::string count = colon == std::string::npos ? "1" : piece.substr(colon + 1);
+    if (host.name.empty() || host.name.starts_with('-') || count.empty() || count.size() > 4 ||
+        count.find_first_not_of("0123456789") != std::string::npos || std::stoi(count) < 1)
+      throw InputError("--hosts " + text + ": use names and ranks of each, such as a:2,b");
+    host.ranks = std::stoi(count);
+    hosts.push_back(std::move(host));
+  }
+  if (hosts.empty()) throw InputError("--hosts names no host");
+  return hosts;
+}
+
+std::string listed(const std::vector<Host>& hosts) {
+  std::string text;
+  for (const Host& host : hosts)
+    text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.ranks);
+  return text;
+}
+
+// What mpirun should do unless the user says otherwise: see docs/ranks.md.
+void set_defaults() {
+  const std::array<std::pair<const char*, const char*>, 7> settings{{
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // ranks share out the CPUs themselves
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      // After Ctrl-C ranks finish their step and write a checkpoint.
+      {"OMPI_MCA_odls_base_sigkill_timeout", "60"},
+      // A machine that cannot be reached any more ends the run after some seconds.
+      {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
+      {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
+      {"OMPI_MCA_oob_tcp_keepalive_probes", "5"},
+      {"OMPI_MCA_orte_base_help_aggregate", "1"},
+  }};
+  for (const auto& [name, value] : settings) ::setenv(name, value, 0);
+  if (::geteuid() != 0) return;
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+}
+
+volatile sig_atomic_t interrupted = 0;
+
+// Runs a program with this terminal; signals that would end this process are passed on.
+int run_here(const std::vector<std::string>& arguments) {
+  static pid_t child = -1;
+  child = ::fork();
+  if (child < 0) throw Error("cannot start a process");
+  if (child == 0) {
+    std::vector<char*> pointers;
+    for (const std::string& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
+    pointers.push_back(nullptr);
+    ::execvp(pointers[0], pointers.data());
+    std::_Exit(127);
+  }
+  const auto pass_on = [](int signal) {
+    interrupted = signal;
+    ::kill(child, signal);
+  };
+  ::signal(SIGTERM, pass_on);
+  ::signal(SIGHUP, pass_on);
+  // A terminal's Ctrl-C reaches mpirun by itself.
+  ::signal(SIGINT, [](int signal) { interrupted = signal; });
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+  }
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) ::signal(signal, SIG_DFL);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::vector<std::string> mpirun(const std::vector<Host>& hosts,
+                                const std::vector<std::string>& command) {
+  int ranks = 0;
+  for (const Host& host : hosts) ranks += host.ranks;
+  std::vector<std::string> arguments{"mpirun",      "-q", "-H",
+                                     listed(hosts), "-n", std::to_string(ranks)};
+  arguments.push_back(fs::read_symlink("/proc/self/exe").string());
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return arguments;
+}
+
+// Those that a program can still be started on.
+std::vector<Host> reachable(const std::vector<Host>& hosts) {
+  std::vector<Host> found;
+  for (const Host& host : hosts) {
+    if (run_program(
+            {"timeout", "-k", "1", "20", "mpirun", "-q", "-H", host.name, "-n", "1", "true"})
+            .status == 0)
+      found.push_back(host);
+    else
+      std::cerr << "regatta: " << host.name << " cannot be reached: going on without it\n";
+  }
+  return found;
+}
+
+// The value of a flag of `command`, written "--flag VALUE" or "--flag=VALUE".
+std::optional<std::string> flag_of(const std::vector<std::string>& command,
+                                   const std::string& flag) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (command[i] == flag && i + 1 < command.size()) return command[i + 1];
+    if (command[i].starts_with(flag + "=")) return command[i].substr(flag.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::string dated_folder() {
+  const std::time_t now = std::time(nullptr);
+  char text[64];
+  std::strftime(text, sizeof text, "runs/launch-%Y%m%d-%H%M%S", std::localtime(&now));
+  return text;
+}
+
+// The same run, from where it stands.
+std::vector<std::string> resuming(const std::vector<std::string>& command,
+                                  const std::string& folder) {
+  std::vector<std::string> again{"train", "--resume", folder};
+  for (const char* flag : {"--json", "--update", "--workers", "--data", "--test"})
+    if (const auto value = flag_of(command, flag)) {
+      again.emplace_back(flag);
+      again.push_back(*value);
+    }
+  if (std::ranges::find(command, "--quiet") != command.end()) again.emplace_back("--quiet");
+  return again;
+}
+
+}  // namespace
+
+int run_launch(std::span<const char* const> arguments) {
+  CLI::App app("Runs a command as one rank or more on each of several machines, by mpirun.",
+               "regatta launch");
+  std::string hosts_text;
+  int restarts = 3;
+  std::vector<std::string> command;
+  app.add_option("--hosts", hosts_text, "machines, and ranks of each if not one: a:2,b")
+      ->type_name("LIST");
+  app.add_option("--restarts", restarts,
+                 "so often, when a rank or machine dies, the run goes on from its last checkpoint\n"
+                 "on those that are left")
+      ->type_name("N")
+      ->check(whole_number(0, 1000))
+      ->capture_default_str();
+  app.add_option("command", command, "what to run, after --: train and its flags");
+  app.footer(
+      "Example:\n  regatta launch --hosts a,b -- train --model resnet18 --data cifar10-synth "
+      "--batch 256");
+  if (!parse(app, arguments)) return 0;
+  if (hosts_text.empty()) throw InputError("launch needs --hosts, such as --hosts a,b");
+  if (command.empty() || command.front() != "train")
+    throw InputError("launch needs a command after --, such as -- train --model resnet18 ...");
+  std::vector<Host> hosts = parse_hosts(hosts_text);
+  set_defaults();
+  std::optional<std::string> folder = flag_of(command, "--out");
+  if (!folder) folder = flag_of(command, "--resume");
+  if (!folder) {
+    folder = dated_folder();
+    command.insert(command.end(), {"--out", *folder});
+  }
+  std::vector<std::string> next = command;
+  while (true) {
+    const int code = run_here(mpirun(hosts, next));
+    if (code == 127) throw InputError("there is no mpirun here (Debian: openmpi-bin)");
+    // A user's mistake stays one, and who interrupts a run wants it to end.
+    if (code == 0 || code == 2 || interrupted || restarts == 0) return code;
+    --restarts;
+    hosts = reachable(hosts);
+    if (hosts.empty()) {
+      std::cerr << "regatta: no machine is left\n";
+      return try_again_code;
+    }
+    const bool began = fs::exists(fs::path(*folder) / "run.json");
+    next = began ? resuming(command, *folder) : command;
+    std::cerr << "regatta: the run ended with code " << code << "; starting it again on "
+              << listed(hosts) << (began ? " from its last checkpoint" : "") << "\n";
+  }
+}
+
+}  // namespace regatta::app

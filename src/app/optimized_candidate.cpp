@@ -1,0 +1,105 @@
+#include "app/optimized_candidate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "sim/simulate.h"
+
+namespace regatta::app {
+namespace {
+
+using optimize::Choice;
+using optimize::Outcome;
+using optimize::Problem;
+
+double rent_of(const Problem& problem, const Plan& plan, const Platform& platform, double step_s) {
+  std::set<std::string> used;
+  for (const PlanNode& node : plan.nodes) used.insert(node.name);
+  double rent = 0;
+  for (std::size_t k = 0; k < platform.nodes.size(); ++k)
+    for (int copy = 0; copy < platform.nodes[k].count; ++copy)
+      if (used.contains(node_name(platform.nodes[k], copy)))
+        rent +=
+            problem.nodes[k].money_per_s *
+            std::max(step_s, problem.nodes[k].least_rent_s / static_cast<double>(problem.steps()));
+  return rent;
+}
+
+// The outcome with the time and joules that the simulation found; energy is paid for in proportion.
+Outcome corrected(const Problem& problem, const Plan& plan, const Platform& platform,
+                  Outcome outcome, double step_s, double energy_j) {
+  const double for_energy = outcome.cost - rent_of(problem, plan, platform, outcome.step_s);
+  outcome.cost = rent_of(problem, plan, platform, step_s) +
+                 (outcome.energy_j > 0 ? for_energy * energy_j / outcome.energy_j : 0);
+  outcome.step_s = step_s;
+  outcome.energy_j = energy_j;
+  return outcome;
+}
+
+std::int64_t nodes_of(const std::vector<DeviceShare>& devices) {
+  std::set<std::string> nodes;
+  for (const DeviceShare& each : devices) nodes.insert(each.node);
+  return std::ssize(nodes);
+}
+
+// False: the model's straight line of memory was too kind.
+bool simulate(const OptimizerSubject& subject, Candidate& made) {
+  if (made.nodes > most_simulated_nodes) return true;
+  try {
+    require_memory(subject.graph, made.plan, subject.recipe, subject.platform);
+  } catch (const InputError&) {
+    return false;
+  }
+  sim::PreparedFleet fleet(subject.graph, subject.recipe, subject.platform, subject.profiles);
+  fleet.follow(made.plan);
+  const sim::Simulated played = sim::simulate(fleet.fleet(), {.steps = 3});
+  const double step_s = played.step_s.front();
+  made.outcome = corrected(subject.problem, made.plan, subject.platform, made.modelled, step_s,
+                           played.energy_j.front());
+  return true;
+}
+
+}  // namespace
+
+std::optional<Candidate> candidate(const OptimizerSubject& subject, const Choice& choice) {
+  NodeOptions own = subject.options;
+  own.update = choice.update;
+  Candidate made;
+  made.devices = devices_of(subject.problem, subject.platform, choice);
+  made.nodes = nodes_of(made.devices);
+  made.modelled = made.outcome = choice.outcome;
+  made.choice = choice;
+  made.plan = plan_for_devices(subject.graph, subject.recipe, subject.platform, made.devices, own);
+  if (!simulate(subject, made)) return std::nullopt;
+  return made;
+}
+
+std::optional<Candidate> candidate(const OptimizerSubject& subject,
+                                   const optimize::Pipeline& pipeline) {
+  Candidate made;
+  made.devices = devices_of(subject.problem, subject.platform, pipeline);
+  made.nodes = nodes_of(made.devices);
+  made.modelled = made.outcome = pipeline.outcome;
+  made.pipeline = pipeline;
+  std::vector<Stage> stages;
+  for (std::size_t i = 0; i < pipeline.stages.size(); ++i)
+    stages.push_back({made.devices[i].node, made.devices[i].group,
+                      static_cast<std::uint32_t>(pipeline.stages[i].first),
+                      static_cast<std::uint32_t>(pipeline.stages[i].last)});
+  NodeOptions own = subject.options;
+  own.plan.chunks = {{pipeline.chunks}};
+  made.plan = plan_over_stages(subject.graph, subject.recipe, subject.platform, stages, own);
+  for (PlanNode& node : made.plan.nodes)
+    for (DeviceGroup& group : node.groups)
+      for (const DeviceShare& each : made.devices)
+        if (each.node == node.name && each.group == group.name) group.state = each.state;
+  if (!simulate(subject, made)) return std::nullopt;
+  return made;
+}
+
+std::string node_name(const PlatformNode& node, int copy) {
+  return node.count == 1 ? node.name : node.name + "-" + std::to_string(copy);
+}
+
+}  // namespace regatta::app

@@ -1,0 +1,41 @@
+// A plan that the optimizer's model found, made and simulated.
+#pragma once
+
+#include "app/node_plan.h"
+#include "app/optimizer_problem.h"
+
+namespace regatta::app {
+
+// More nodes than the simulator plays message by message are not simulated: the model's word is
+// taken.
+inline constexpr std::int64_t most_simulated_nodes = 64;
+
+// A plan with what the model and the simulation say of it: of shares, or of a pipeline.
+struct Candidate {
+  Plan plan;
+  std::vector<DeviceShare> devices;  // who computes
+  optimize::Outcome modelled, outcome;
+  std::int64_t nodes = 0;
+  std::optional<optimize::Choice> choice;
+  std::optional<optimize::Pipeline> pipeline;
+};
+
+// What is the same for all candidates.
+struct OptimizerSubject {
+  const Graph& graph;
+  const Recipe& recipe;
+  const Platform& platform;
+  const sim::Profiles& profiles;
+  const NodeOptions& options;
+  const optimize::Problem& problem;
+};
+
+// None: it does not fit into memory.
+std::optional<Candidate> candidate(const OptimizerSubject& subject, const optimize::Choice& choice);
+std::optional<Candidate> candidate(const OptimizerSubject& subject,
+                                   const optimize::Pipeline& pipeline);
+
+// The name of one of a platform's nodes that are alike.
+std::string node_name(const PlatformNode& node, int copy);
+
+}  // namespace regatta::app

@@ -1,0 +1,222 @@
+#include "app/optimized_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "app/optimized_reasons.h"
+#include "base/error.h"
+#include "graph/program.h"
+#include "optimize/search.h"
+#include "report/text.h"
+
+namespace regatta::app {
+namespace {
+
+using optimize::Choice;
+using optimize::Limits;
+using optimize::Outcome;
+using optimize::Problem;
+using optimize::Quantity;
+
+constexpr std::size_t simulated_choices = 5;  // the best few by the model
+constexpr std::size_t simulated_with_cores = 2;
+constexpr std::size_t most_plain_choices = 6;  // all devices, and single ones
+// Pipelines that the model finds no more than so many times as bad as the best shares are simulated
+// too: it knows less of them.
+constexpr std::size_t simulated_pipelines = 2, most_stages = 4;
+constexpr double worth_simulating = 1.5;
+
+std::string joules_text(double joules) { return formatted("%.4g J", joules); }
+
+double steps_of(const Problem& problem) { return static_cast<double>(problem.steps()); }
+
+// --- what cannot be ------------------------------------------------------------------------------
+
+// Throws if a bound proves that no plan keeps the limits.
+void require_possible(const Problem& problem, const Limits& limits) {
+  const double steps = steps_of(problem);
+  const std::string run = " for " + std::to_string(problem.images) + " images in " +
+                          std::to_string(problem.steps()) + " steps";
+  const auto refuse = [&](const std::string& flag, const std::string& limit,
+                          const std::string& bound) {
+    throw InputError(flag + " " + limit + " cannot be kept: no plan needs less than " + bound +
+                     run + " (proven bound)");
+  };
+  if (limits.watts && optimize::unused_watts(problem) > *limits.watts)
+    refuse("--power-cap", formatted("%g W", *limits.watts),
+           formatted("%g W", optimize::unused_watts(problem)) + ", which nodes draw at rest,");
+  const Limits none;
+  if (limits.seconds) {
+    const double bound = lower_bound(problem, Quantity::step_s, none) * steps;
+    if (bound > *limits.seconds)
+      refuse("--deadline", formatted("%g s", *limits.seconds), formatted("%.4g s", bound));
+  }
+  if (limits.joules) {
+    const double bound = lower_bound(problem, Quantity::energy_j, none) * steps;
+    if (bound > *limits.joules) refuse("--joules", joules_text(*limits.joules), joules_text(bound));
+  }
+  if (limits.money) {
+    const double bound = lower_bound(problem, Quantity::cost, none) * steps;
+    if (bound > *limits.money)
+      refuse("--money", formatted("%g", *limits.money), formatted("%.4g", bound));
+  }
+  if (!limits.none() && std::isinf(lower_bound(problem, Quantity::step_s, limits)))
+    throw InputError("--deadline, --power-cap, --joules and --money cannot be kept together" + run +
+                     ": the bound proves that no plan does; loosen one of them");
+}
+
+void require_found(const Problem& problem, const Limits& limits, const optimize::Found& found) {
+  if (found.best.empty()) {
+    std::int64_t room = 0;
+    for (const optimize::NodeKind& node : problem.nodes)
+      for (const optimize::Device& device : node.devices)
+        if (device.offered)
+          room += node.count * device.units * std::min(device.most_samples, problem.batch);
+    throw InputError("--batch " + std::to_string(problem.batch) +
+                     ": the memory of all devices together holds " + std::to_string(room) +
+                     " samples; use a smaller --batch");
+  }
+  const Outcome& best = found.best.front().outcome;
+  const double over = excess(problem, best, limits);
+  if (over > 0)
+    throw InputError("no plan was found within the limits: the nearest takes " +
+                     formatted("%.4g s, %.4g J and draws %.4g W at most",
+                               best.step_s * steps_of(problem), best.energy_j * steps_of(problem),
+                               best.peak_watts) +
+                     ", " + percent_text(over) + " beyond one of them; loosen it");
+}
+
+// --- the best few, simulated ---------------------------------------------------------------------
+
+// Choices in which cores compute beside the GPUs of their node. The model thinks them better than
+// they are, because cores also feed GPUs: the simulation decides between them and the others.
+void add_with_cores(const Problem& problem, const OptimizeRequest& request,
+                    optimize::Found& found) {
+  Problem all = problem;
+  offer_all_devices(all);
+  const bool same = std::ranges::equal(
+      all.nodes, problem.nodes, [](const optimize::NodeKind& one, const optimize::NodeKind& other) {
+        return std::ranges::equal(one.devices, other.devices, {}, &optimize::Device::offered,
+                                  &optimize::Device::offered);
+      });
+  if (same) return;
+  optimize::Found more = search(all, request.objective, request.limits, simulated_with_cores);
+  found.tried += more.tried;
+  found.every_choice = found.every_choice && more.every_choice;
+  for (Choice& choice : more.best)
+    if (std::ranges::none_of(found.best,
+                             [&](const Choice& each) { return each.uses == choice.uses; }))
+      found.best.push_back(std::move(choice));
+}
+
+struct Picked {
+  std::optional<Candidate> best;
+  std::size_t pipelines = 0;  // that were simulated
+};
+
+Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
+            const OptimizeRequest& request) {
+  const Problem& problem = subject.problem;
+  Picked picked;
+  const auto consider = [&](std::optional<Candidate> made) {
+    const auto rank = [&](const Candidate& each) {
+      return std::pair(excess(problem, each.outcome, request.limits),
+                       value_of(each.outcome, request.objective));
+    };
+    if (made && (!picked.best || rank(*made) < rank(*picked.best))) picked.best = std::move(made);
+  };
+  for (const Choice& choice : found.best) {
+    if (excess(problem, choice.outcome, request.limits) > 0) continue;
+    consider(candidate(subject, choice));
+    if (picked.best && picked.best->nodes > most_simulated_nodes) break;
+  }
+  // So that no plan is worse than what anyone would try first, whatever the model thinks of it.
+  std::size_t plain = 0;
+  for (const Choice& choice : plain_choices(problem, request.objective, request.limits)) {
+    const bool known = std::ranges::any_of(
+        found.best, [&](const Choice& each) { return each.uses == choice.uses; });
+    if (known || excess(problem, choice.outcome, request.limits) > 0 ||
+        ++plain > most_plain_choices)
+      continue;
+    std::optional<Candidate> made = candidate(subject, choice);
+    if (made && made->nodes <= most_simulated_nodes) consider(std::move(made));
+  }
+  for (const optimize::Pipeline& each : best_pipelines(problem, request.objective, request.limits,
+                                                       most_stages, simulated_pipelines)) {
+    if (excess(problem, each.outcome, request.limits) > 0 ||
+        value_of(each.outcome, request.objective) >
+            worth_simulating * value_of(found.best.front().outcome, request.objective))
+      continue;
+    consider(candidate(subject, each));
+    ++picked.pipelines;
+  }
+  return picked;
+}
+
+}  // namespace
+
+Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                         const sim::Profiles& profiles, const NodeOptions& options,
+                         const OptimizeRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  Problem problem = optimizer_problem(graph, recipe, platform, profiles, options);
+  problem.images = request.images.value_or(recipe.batch);
+  require_possible(problem, request.limits);
+  if (granule_of(graph) > 1)
+    throw InputError(
+        "--objective does not know of batch norm over groups of samples yet: drop one of them");
+  optimize::Found found = search(problem, request.objective, request.limits, simulated_choices);
+  add_with_cores(problem, request, found);
+  require_found(problem, request.limits, found);
+  auto [best, pipelines] =
+      pick({graph, recipe, platform, profiles, options, problem}, found, request);
+  if (!best)
+    throw InputError("--batch " + std::to_string(recipe.batch) +
+                     " fits into the memory of no devices that were tried; use a smaller one");
+  if (const double over = excess(problem, best->outcome, request.limits); over > 0)
+    throw InputError("the best plans keep the limits by the model, but miss one by " +
+                     percent_text(over) + " when they are simulated: " +
+                     formatted("%.4g s and %.4g J; loosen it",
+                               best->outcome.step_s * steps_of(problem),
+                               best->outcome.energy_j * steps_of(problem)));
+
+  Optimized made;
+  made.objective = request.objective;
+  made.images = problem.images;
+  made.steps = problem.steps();
+  made.simulated = best->nodes <= most_simulated_nodes;
+  made.predicted = best->outcome;
+  made.modelled = best->modelled;
+  made.has_prices = problem.money_per_joule > 0 ||
+                    std::ranges::any_of(problem.nodes, [](const optimize::NodeKind& node) {
+                      return node.money_per_s > 0;
+                    });
+  made.bound = lower_bounds(problem, request.limits);
+  const double bound = proven(problem, request.limits, request.objective, made.bound,
+                              value_of(made.predicted, request.objective));
+  made.gap = bound > 0 ? value_of(made.predicted, request.objective) / bound - 1 : 0;
+  made.exchange_bytes = best->choice && best->nodes > 1 ? problem.gradient_bytes() : 0;
+  made.low_share = low_share(problem, platform, *best);
+  made.devices = roles(platform, problem, *best, made.predicted.step_s);
+  made.reasons.push_back(
+      found.every_choice
+          ? "all " + std::to_string(found.tried) + " choices of devices and states were compared"
+          : std::to_string(found.tried) + " choices of devices and states were compared, not all");
+  if (!made.simulated)
+    made.reasons.push_back("more than " + std::to_string(most_simulated_nodes) +
+                           " nodes: predicted by the model, not simulated");
+  if (best->pipeline)
+    made.reasons.push_back("a pipeline of " + std::to_string(best->pipeline->stages.size()) +
+                           " stages in " + std::to_string(best->pipeline->chunks) +
+                           " chunks was better than shares of the batch");
+  else if (pipelines > 0)
+    made.reasons.push_back(std::to_string(pipelines) +
+                           " pipelines were simulated too and were not better");
+  tell_reasons(made, problem, request.limits, best->choice, bound);
+  made.plan = std::move(best->plan);
+  made.plan_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return made;
+}
+
+}  // namespace regatta::app

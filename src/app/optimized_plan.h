@@ -1,0 +1,53 @@
+// The plan of a platform that is best for an objective: searched by the optimizer's model, the best
+// few simulated, with a proven bound.
+#pragma once
+
+#include "app/node_plan.h"
+#include "optimize/bound.h"
+#include "optimize/model.h"
+#include "plan/plan_file.h"
+
+namespace regatta::app {
+
+struct OptimizeRequest {
+  optimize::Objective objective = optimize::Objective::time;
+  optimize::Limits limits = {};             // of the whole run
+  std::optional<std::int64_t> images = {};  // of the whole run; default: one batch
+};
+
+// A device of the platform and what it does; watts of a node at rest are shared among its devices
+// by what they draw idle.
+struct DeviceRole {
+  std::string node, device, state;
+  bool used = false;
+  std::string role;  // compute; feed: cores of a node whose GPUs compute; rest
+  std::int64_t share = 0;
+  double finish_s = 0, energy_j = 0;
+};
+
+struct Optimized {
+  optimize::Objective objective = optimize::Objective::time;
+  std::int64_t images = 0, steps = 1;
+  Plan plan;
+  bool simulated = false;       // else `predicted` is the model's
+  optimize::Outcome predicted;  // of a step
+  optimize::Outcome modelled;
+  optimize::Bound bound;  // of a step
+  double gap = 0;         // of the objective: predicted / bound - 1
+  bool has_prices = false;
+  double low_share = 1;  // lower ends of the used devices' costs, as a share of the costs
+  std::vector<DeviceRole> devices;
+  double exchange_bytes = 0;
+  double plan_s = 0;
+  std::vector<std::string> reasons;
+};
+
+// Throws InputError with the bound that forbids it, if nothing can meet the limits.
+Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platform& platform,
+                         const sim::Profiles& profiles, const NodeOptions& options,
+                         const OptimizeRequest& request);
+
+Json to_json(const Optimized& optimized);
+std::string text_of(const Optimized& optimized);  // for a terminal
+
+}  // namespace regatta::app

@@ -1,0 +1,66 @@
+#include "app/rank_run.h"
+
+#include <iostream>
+
+#include "app/train_flags.h"
+#include "base/error.h"
+
+namespace regatta::app {
+
+void add_rank_flags(CLI::App& app, RankFlags& flags) {
+  app.add_option(
+         "--update", flags.update,
+         "how gradients of several ranks come together: auto (default: what is predicted\n"
+         "fastest for the links), ring, tree, hierarchical, server:cpu, replicated, mpi or\n"
+         "chain (default of --deterministic)")
+      ->check(CLI::IsMember(
+          {"auto", "ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
+}
+
+TrainFlags flags_of_rank(TrainFlags flags) {
+  flags.shares.reset();
+  flags.granularity = "fixed";
+  if (!flags.job.plan.deterministic) flags.chunks.reset();
+  return flags;
+}
+
+RankRequest rank_request(const TrainFlags& flags) {
+  RankRequest request;
+  request.shares = flags.shares;
+  if (flags.ranks.update && *flags.ranks.update != "auto")
+    request.update = node_update_named(*flags.ranks.update);
+  if (flags.chunks && !flags.resume) request.chunks = parse_sizes("--chunks", *flags.chunks);
+  request.workers = flags.job.workers.value_or(default_workers());
+  return request;
+}
+
+void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {
+  if (!ranks) return action();
+  std::string failure;
+  try {
+    action();
+  } catch (const std::exception& error) {  // whatever it is, the others wait
+    failure = error.what();
+  }
+  ranks->agree(failure);
+}
+
+void train_with_others(Ranks* ranks, Executor& executor, const std::function<void()>& train,
+                       const std::function<std::string()>& way_back) {
+  if (!ranks) return train();
+  try {
+    train();
+  } catch (const RankSilent& silent) {
+    // Nobody can end in order: the silent one would be waited for.
+    const bool speaks = ranks->first() || std::string(silent.what()).starts_with(ranks->names()[0]);
+    if (speaks) std::cerr << "\nregatta: " << silent.what() << way_back() << std::endl;
+    ranks->transport()->end_all(try_again_code);
+  } catch (const RankFailed&) {
+    throw ToldElsewhere(2);
+  } catch (const std::exception& error) {
+    executor.give_up(error.what());
+    throw InputError(ranks->first() ? error.what() : ranks->name() + ": " + error.what());
+  }
+}
+
+}  // namespace regatta::app

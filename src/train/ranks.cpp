@@ -1,0 +1,319 @@
+#include "train/ranks.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include "base/version.h"
+#include "exec/teams.h"
+#include "plan/rank_plan.h"
+#include "plan/shares.h"
+#include "platform/machine.h"
+#include "tasks/exchange_time.h"
+#include "train/batches.h"
+#include "train/loop.h"
+#include "train/weights.h"
+#include "transport/collectives.h"
+#include "transport/links.h"
+
+namespace regatta {
+namespace {
+
+std::string listed(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int each : numbers) text += std::to_string(each) + " ";
+  return text;
+}
+
+// Samples a second of this process by itself, while the others measure theirs. A few steps of the
+// real data, after one to warm up.
+double measured_speed(const TrainJob& job, const Plan& plan, std::int64_t share) {
+  constexpr int most_steps = 8;
+  constexpr Seconds longest{1.5};
+  ExecOptions options = job.exec_options(true);
+  options.ranks = {};
+  Executor executor(job.graph, plan, options);
+  initialise_weights(executor, job.recipe.seed);
+  const Visits visits{job.data, std::make_shared<const std::vector<std::int64_t>>(
+                                    job.data->order(job.recipe.seed, 0, job.recipe.shuffle))};
+  std::vector<double> seconds;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int step = 0; step <= most_steps; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    StepInput input = train_batch(visits, 0, share, job.recipe, 0);
+    input.learning_rate = 0;
+    executor.wait(executor.submit(Job::train, std::move(input)));
+    const auto end = std::chrono::steady_clock::now();
+    if (step > 0) seconds.push_back(Seconds(end - start).count());
+    if (step > 1 && end - begin > longest) break;
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
+  return static_cast<double>(share) / seconds[seconds.size() / 2];
+}
+
+PlanOptions options_of(const Plan& plan, const RankRequest& request) {
+  PlanOptions options;
+  const DeviceGroup& group = plan.nodes.front().groups.front();
+  options.team = group.team;
+  options.layout = group.layout;
+  options.gpu_layout = group.layout;
+  options.reduction = plan.reduction;
+  options.scheduler = plan.scheduler;
+  options.perf_model = plan.perf_model;
+  options.deterministic = plan.deterministic;
+  options.devices = {group.kind};
+  options.workers = request.workers;
+  if (!plan.deterministic) {
+    options.chunks = request.chunks;
+    return options;
+  }
+  // The recipe's chunks, whoever computes them.
+  std::vector<std::int64_t> chunks;
+  for (const Chunk& chunk : chunks_of(plan)) chunks.push_back(chunk.capacity);
+  options.chunks = chunks.size() == 1 ? std::vector<std::int64_t>{1} : chunks;
+  return options;
+}
+
+// What the plan says of everything but who computes how much.
+void keep_the_rest(Plan& plan, const Plan& before) {
+  plan.segments = before.segments;
+  plan.gather_phases = before.gather_phases;
+  plan.gather_loads = before.gather_loads;
+  plan.bucket_bytes = before.bucket_bytes;
+  plan.steps_in_flight = before.steps_in_flight;
+  plan.placement = before.placement;
+}
+
+// What a rank tells the first one of itself.
+Json resources_here(const TrainJob& job, const RankRequest& request) {
+  return {{"workers", request.workers},
+          {"layout", layout_name(job.plan.nodes.front().groups.front().layout)}};
+}
+
+// Samples of each rank as asked for; empty: as fast as each is.
+std::vector<std::int64_t> asked_shares(const RankRequest& request, const TrainJob& job, int ranks) {
+  const std::string text = request.shares.value_or("speed");
+  if (text == "speed") return {};
+  if (text == "equal") return equal_chunks(job.recipe.batch, ranks, granule_of(job.graph));
+  std::vector<std::int64_t> shares;
+  std::istringstream numbers(text);
+  for (std::string each; std::getline(numbers, each, ',');) {
+    if (each.empty() || each.size() > 9 ||
+        each.find_first_not_of("0123456789") != std::string::npos)
+      throw InputError("--shares " + text +
+                       ": over several ranks use equal, speed, or samples of each such as 3,5");
+    shares.push_back(std::stoll(each));
+  }
+  return shares;
+}
+
+// As all ranks measured them together.
+RankLinks links_of(Ranks& ranks) {
+  RankLinks links;
+  for (const std::vector<MeasuredLink>& row : measure_links(*ranks.transport())) {
+    links.emplace_back();
+    for (const MeasuredLink& each : row) links.back().push_back({each.bandwidth, each.latency});
+  }
+  return links;
+}
+
+std::vector<double> bucket_bytes(const TrainJob& job) {
+  std::vector<double> bytes;
+  for (const Bucket& bucket :
+       make_blueprint(job.graph, plan_of_node(job.plan, 0), job.exec_options(true).numbers, true)
+           .buckets)
+    bytes.push_back(static_cast<double>(bucket.bytes));
+  return bytes;
+}
+
+std::string predicted_text(NodeUpdate update, const std::vector<int>& sites, const RankLinks& links,
+                           const std::vector<double>& buckets) {
+  double seconds = 0, bytes = 0;
+  for (const double each : buckets) {
+    seconds += exchange_seconds(update, sites, links, each);
+    bytes += each;
+  }
+  char text[100];
+  std::snprintf(text, sizeof text, ", predicted to take %.3g ms for %.3g MB", 1e3 * seconds,
+                1e-6 * bytes);
+  return text;
+}
+
+void require_shareable(const TrainJob& job, int ranks) {
+  if (job.plan.nodes.front().groups.size() > 1)
+    throw InputError("a rank has one device: name one in --devices, and start a rank for each");
+  if (job.plan.placement == Placement::fixed)
+    throw InputError("--placement static is for one process: use dynamic or hybrid");
+  const std::int64_t granule = granule_of(job.graph);
+  if ((job.recipe.batch + granule - 1) / granule < ranks)
+    throw InputError("--batch " + std::to_string(job.recipe.batch) + " is less than a " +
+                     (granule > 1 ? "group of batch norm" : "sample") + " for each of " +
+                     std::to_string(ranks) + " ranks");
+}
+
+}  // namespace
+
+std::vector<int> cpus_of_rank(const std::vector<int>& allowed, int i, int ranks) {
+  const int count = static_cast<int>(allowed.size());
+  const int first = count * i / ranks;
+  const int last = std::max(count * (i + 1) / ranks, first + 1);
+  return {allowed.begin() + first, allowed.begin() + last};
+}
+
+std::unique_ptr<Ranks> Ranks::join() {
+  if (!launch_environment()) return nullptr;
+  return std::unique_ptr<Ranks>(new Ranks(open_mpi()));
+}
+
+Ranks::Ranks(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {
+  hosts_ = gather_texts(*transport_, host_name());
+  std::map<std::string, int> numbers, ranks_on;
+  for (const std::string& host : hosts_) {
+    const auto [found, fresh] = numbers.try_emplace(host, static_cast<int>(numbers.size()));
+    machines_.push_back(found->second);
+  }
+  for (std::size_t r = 0; r < hosts_.size(); ++r) {
+    names_.push_back("rank " + std::to_string(r) + " on " + hosts_[r]);
+    const int local = ranks_on[hosts_[r]]++;
+    const bool alone = std::ranges::count(hosts_, hosts_[r]) == 1;
+    node_names_.push_back(alone ? hosts_[r] : hosts_[r] + "-" + std::to_string(local));
+  }
+  take_own_cpus();
+}
+
+void Ranks::take_own_cpus() {
+  const std::vector<int> allowed = allowed_cpus();
+  const std::vector<std::string> all = gather_texts(*transport_, listed(allowed));
+  const auto own = static_cast<std::size_t>(rank());
+  int before = 0, sharing = 0;  // ranks of this machine that may use just the same CPUs
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (hosts_[r] != hosts_[own] || all[r] != all[own]) continue;
+    if (r < own) ++before;
+    ++sharing;
+  }
+  if (sharing > 1) stay_on(cpus_of_rank(allowed, before, sharing));
+}
+
+std::vector<std::string> Ranks::gather(const std::string& text) {
+  return gather_texts(*transport_, text);
+}
+
+std::string Ranks::from_first(const std::string& text) { return text_of_first(*transport_, text); }
+
+void Ranks::agree(const std::string& failure) {
+  const std::vector<std::string> all = gather(failure);
+  const auto found =
+      std::ranges::find_if(all, [](const std::string& each) { return !each.empty(); });
+  if (found == all.end()) return;
+  if (!first()) throw ToldElsewhere(2);
+  const bool everywhere =
+      std::ranges::all_of(all, [&](const std::string& each) { return each == *found; });
+  throw InputError(
+      everywhere ? *found : names_[static_cast<std::size_t>(found - all.begin())] + ": " + *found);
+}
+
+void Ranks::require_same(const std::string& what, const std::string& text) {
+  const std::vector<std::string> all = gather(text);
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    if (!first()) throw ToldElsewhere(2);
+    throw InputError(names_[r] + " has " + what + " " + all[r] + ", " + names_[0] + " has " +
+                     all[0] + "; all ranks need the same");
+  }
+}
+
+std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
+  ranks.require_same("version", version);
+  ranks.require_same("the recipe", job.recipe.fingerprint());
+  std::vector<std::int64_t> shares;
+  std::string failure;
+  try {
+    require_shareable(job, ranks.size());
+    shares = asked_shares(request, job, ranks.size());
+  } catch (const InputError& error) {
+    failure = error.what();
+  }
+  ranks.agree(failure);
+  const PlanOptions options = options_of(job.plan, request);
+  Json own = resources_here(job, request);
+  if (shares.empty()) try {
+      Recipe part = job.recipe;
+      part.batch = equal_chunks(job.recipe.batch, ranks.size(), granule_of(job.graph))[0];
+      PlanOptions alone = options;
+      alone.deterministic = false;
+      alone.chunks = request.chunks;
+      Plan plan = make_plan(job.graph, part, alone);
+      keep_the_rest(plan, job.plan);
+      own["speed"] = measured_speed(job, plan, part.batch);
+    } catch (const InputError& error) {
+      failure = error.what();
+    }
+  ranks.agree(failure);
+  const std::vector<std::string> all = ranks.gather(own.dump());
+  RankLinks links;
+  const bool open = !request.update && !options.deterministic;
+  if (open || request.update == NodeUpdate::hierarchical) links = links_of(ranks);
+  const std::vector<int> sites =
+      links.empty() ? ranks.machines() : sites_of(ranks.machines(), links);
+  std::string plan_text, remark;
+  if (ranks.first()) try {
+      std::vector<RankResources> resources;
+      std::vector<double> speeds;
+      for (std::size_t r = 0; r < all.size(); ++r) {
+        const Json each = Json::parse(all[r]);
+        resources.push_back({ranks.node_names()[r], each.at("workers").get<int>(),
+                             layout_named(each.at("layout").get<std::string>())});
+        if (shares.empty()) speeds.push_back(each.at("speed").get<double>());
+      }
+      if (shares.empty()) shares = shares_by_speed(speeds, job.recipe.batch, granule_of(job.graph));
+      if (options.deterministic && !request.shares)
+        shares = whole_chunk_shares(
+            canonical_chunks(job.graph, job.recipe, options, resources.size()), shares);
+      NodeUpdate update = request.update.value_or(NodeUpdate::chain);
+      if (open) {
+        const std::vector<double> buckets = bucket_bytes(job);
+        update = fastest_update(sites, links, buckets);
+        remark = predicted_text(update, sites, links, buckets);
+      }
+      Plan whole = plan_over_ranks(job.graph, job.recipe, options, resources, shares, update);
+      keep_the_rest(whole, job.plan);
+      require_valid(whole, job.graph, job.recipe.batch);
+      plan_text = to_json(whole, job.graph).dump();
+    } catch (const InputError& error) {
+      failure = error.what();
+    }
+  ranks.agree(failure);
+  job.plan_of_all = plan_from_json(Json::parse(ranks.from_first(plan_text)), job.graph);
+  const auto number = static_cast<std::size_t>(ranks.rank());
+  job.plan = plan_of_node(*job.plan_of_all, number);
+  job.plan.cpus = available_cpus();
+  job.ranks = {rank_place(*job.plan_of_all, number, sites), ranks.transport(), ranks.names()};
+  return remark;
+}
+
+void gather_on_one(TrainJob& job, int workers) {
+  const PlanOptions options = options_of(job.plan, {.workers = workers});
+  Plan plan = make_plan(job.graph, job.recipe, options);
+  keep_the_rest(plan, job.plan);
+  plan.cpus = available_cpus();
+  job.plan = std::move(plan);
+}
+
+std::string rank_line(const Plan& plan) {
+  std::string text = std::to_string(plan.nodes.size()) + " ranks:";
+  for (std::size_t r = 0; r < plan.nodes.size(); ++r) {
+    const DeviceGroup& group = plan.nodes[r].groups.front();
+    const int threads = group.workers * group.team;
+    text += std::string(r ? "," : "") + " " + plan.nodes[r].name + " " +
+            (group.kind == DeviceKind::cpu
+                 ? std::to_string(threads) + (threads == 1 ? " CPU " : " CPUs ")
+                 : "GPU ") +
+            std::to_string(share_of(plan.nodes[r])) + " samples";
+  }
+  return text + "; gradients meet by " + std::string(node_update_name(plan.update));
+}
+
+}  // namespace regatta

@@ -1,0 +1,84 @@
+// The processes of one run: who they are, what they compare before they train, and how the first
+// one shares the batch out among them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "train/job.h"
+#include "transport/launcher.h"
+
+namespace regatta {
+
+// What went wrong is told by another rank: this one ends without a word.
+class ToldElsewhere : public Error {
+ public:
+  explicit ToldElsewhere(int code) : Error("told by another rank"), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+class Ranks {
+ public:
+  // None unless a launcher started this process among others. Starts MPI. Ranks of one machine that
+  // may use the same CPUs share them out: from here on this process uses its own.
+  static std::unique_ptr<Ranks> join();
+
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  bool first() const { return rank() == 0; }
+  const std::vector<std::string>& names() const { return names_; }  // "rank 1 on b"
+  std::string name() const { return names_[static_cast<std::size_t>(rank())]; }
+  const std::shared_ptr<Transport>& transport() const { return transport_; }
+  // By rank: those on one machine have one number.
+  const std::vector<int>& machines() const { return machines_; }
+  const std::vector<std::string>& node_names() const { return node_names_; }
+
+  // Called by all ranks, each with what went wrong there, or "". If anything did, the first rank
+  // throws InputError with the name of the rank, and the others ToldElsewhere.
+  void agree(const std::string& failure);
+  // Throws likewise unless all ranks have the same text; `what` is it of.
+  void require_same(const std::string& what, const std::string& text);
+  std::vector<std::string> gather(const std::string& text);
+  std::string from_first(const std::string& text);
+
+ private:
+  explicit Ranks(std::shared_ptr<Transport> transport);
+  void take_own_cpus();
+
+  std::shared_ptr<Transport> transport_;
+  std::vector<std::string> hosts_, names_, node_names_;
+  std::vector<int> machines_;
+};
+
+// Which of `allowed` CPUs the i-th of `ranks` processes on a machine takes: as equal parts as can
+// be, at least one CPU each.
+std::vector<int> cpus_of_rank(const std::vector<int>& allowed, int i, int ranks);
+
+// How the batch is to be shared out among ranks.
+struct RankRequest {
+  std::optional<std::string> shares;  // "speed" (default: as measured now), "equal", or samples
+  // Default: the one that is predicted fastest for the links as they are measured now, or with
+  // `deterministic` chain.
+  std::optional<NodeUpdate> update;
+  std::optional<std::vector<std::int64_t>> chunks;  // of each rank's share; see PlanOptions
+  int workers = 1;                                  // of this rank, at most
+};
+
+// Replaces the job's plan, which is for one process, by this rank's part of one for all, made by
+// the first rank. Compares version, recipe and data. Called by all ranks. Comes back, on the first,
+// with what people may want to know of the exchange: its predicted time.
+std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request);
+
+// The job's plan for several ranks becomes one for this process alone.
+void gather_on_one(TrainJob& job, int workers);
+
+// One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; gradients meet by ring".
+std::string rank_line(const Plan& plan);
+
+}  // namespace regatta

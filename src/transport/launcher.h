@@ -1,0 +1,24 @@
+// Whether a launcher of MPI (mpirun, srun) started this process, and the way to MPI if so.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "transport/transport.h"
+
+namespace regatta {
+
+struct Launch {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  // among the ranks on the same machine
+};
+
+// As the launcher's environment variables tell (Open MPI's, PMI's, PMIx's with Slurm's); none
+// without a launcher, or for a run of a single process.
+std::optional<Launch> launch_environment();
+
+// Opens MPI, from a library of its own that nothing else links: a program without a launcher needs
+// no MPI. Throws InputError if the library is not there or does not start.
+std::shared_ptr<Transport> open_mpi();
+
+}  // namespace regatta

@@ -1,0 +1,42 @@
+// transport/: messages between the processes of one run. A process is called a rank. Over MPI where
+// a launcher of MPI started the program (opened only then), or between objects of one process, for
+// tests.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace regatta {
+
+// A message on its way. Its memory must stay until it is done.
+class Message {
+ public:
+  virtual ~Message() = default;
+  // Looks, and lets all messages of the rank advance: nothing advances by itself.
+  virtual bool done() = 0;
+};
+
+// Messages between two ranks with the same tag arrive in the order of sending.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int largest_tag() const = 0;
+  // Both return at once.
+  virtual std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Message> receive(int from, int tag, std::span<std::byte> data) = 0;
+  // Adds the values of all ranks, in the library's own way; null: it has none. All ranks name the
+  // same `channel`, at most one at a time for each.
+  virtual std::unique_ptr<Message> sum(int channel, std::span<float> values) = 0;
+  // How many channels sum() will be asked for; called by all ranks together, before the first.
+  virtual void open_channels(int count) = 0;
+  // Ends all ranks, now, with this exit code; used when waiting for them would be in vain.
+  [[noreturn]] virtual void end_all(int code) = 0;
+};
+
+// Tags below this are for collectives.h and control messages.
+constexpr int first_free_tag = 16;
+
+}  // namespace regatta

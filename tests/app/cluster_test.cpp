@@ -1,0 +1,111 @@
+// Runs over a cluster of nodes inside this machine: real TCP between network namespaces. Skipped
+// where those are not allowed.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/files.h"
+#include "support/mpirun.h"
+#include "support/places.h"
+#include "support/scoped_variable.h"
+#include "support/temporary_folder.h"
+#include "train/checkpoint.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+class Cluster : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = mpi_missing(); !why.empty()) GTEST_SKIP() << why;
+    if (!fs::exists(script_)) GTEST_SKIP() << "a package does not have scripts/cluster";
+    const ProgramResult check = run_program({script_, "check"});
+    if (check.status != 0) GTEST_SKIP() << check.output;
+  }
+  void TearDown() override {
+    if (up_) run_program({script_, "down"});
+  }
+
+  void up(const Words& options) {
+    Words words{script_, "up"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ProgramResult result = run_program(words);
+    ASSERT_EQ(result.status, 0) << result.output;
+    up_ = true;
+  }
+  ProgramResult cluster(Words words) const {
+    words.insert(words.begin(), script_);
+    return run_program(words);
+  }
+  Words train(const std::string& out, const Words& more) const {
+    Words words{"train",
+                "--model",
+                "lenet5",
+                "--data",
+                "synth:1x28x28/10@96",
+                "--batch",
+                "32",
+                "--test",
+                "none",
+                "--deterministic",
+                "--chunks",
+                "4",
+                "--out",
+                (folder_.path() / out).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string weights(const std::string& out) const {
+    return read_file(latest_checkpoint(folder_.path() / out) / "model.safetensors");
+  }
+  std::string weights_of_one_process(const std::string& steps) const {
+    Words words = train("alone", {"--steps", steps});
+    words.insert(words.begin(), regatta_program().string());
+    const ProgramResult result = run_program(words);
+    EXPECT_EQ(result.status, 0) << result.output;
+    return weights("alone");
+  }
+
+  TemporaryFolder folder_;
+  const std::string script_ = (test_files() / "scripts/cluster").string();
+  // Of this process's own, so that tests side by side do not meet.
+  const ScopedVariable name_{"CLUSTER_NAME", "regatta-test-" + std::to_string(::getpid())};
+  bool up_ = false;
+};
+
+TEST_F(Cluster, WeightsOverSlowCablesAreThoseOfOneProcess) {
+  up({"-n", "3", "-r", "100mbit", "-d", "200"});
+  Words words = train("ranks", {"--steps", "4"});
+  words.insert(words.begin(), {"mpirun", regatta_program().string()});
+  const ProgramResult result = cluster(words);
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("3 ranks: n0 "), std::string::npos) << result.output;
+  EXPECT_EQ(weights("ranks"), weights_of_one_process("4"));
+}
+
+TEST_F(Cluster, ARunGoesOnWithoutANodeThatDied) {
+  up({"-n", "3"});
+  // Long enough to be killed on its way, saving every few steps.
+  Words words = train("ranks", {"--steps", "4000", "--checkpoint-every", "50"});
+  words.insert(words.begin(),
+               {"env", regatta_program().string(), "launch", "--hosts", "n0,n1,n2", "--"});
+  ProgramResult result;
+  std::thread run([&] { result = cluster(words); });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has_checkpoints(folder_.path() / "ranks") && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(cluster({"kill", "n2"}).status, 0);
+  run.join();
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("n2 cannot be reached"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("2 ranks: n0 "), std::string::npos) << result.output;
+  EXPECT_EQ(weights("ranks"), weights_of_one_process("4000"));
+}
+
+}  // namespace
+}  // namespace regatta

@@ -1,0 +1,284 @@
+// Training over several processes: RanksOverMpi starts this program by mpirun, and RankedRun is
+// what each rank then runs. Without a launcher the latter is skipped.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "parity/fixtures.h"
+#include "parity/formula.h"
+#include "plan/rank_plan.h"
+#include "plan/shares.h"
+#include "support/executor_run.h"
+#include "support/mpirun.h"
+#include "transport/launcher.h"
+
+namespace regatta {
+namespace {
+
+// Of all tests of this process: MPI starts once.
+std::shared_ptr<Transport> ranks() {
+  static const std::shared_ptr<Transport> transport =
+      launch_environment() ? open_mpi() : std::shared_ptr<Transport>();
+  return transport;
+}
+
+enum class Shares { equal, uneven };
+
+struct Way {
+  const char* model;
+  NodeUpdate update;
+  Shares shares = Shares::uneven;
+  const char* segments = "step";
+  const char* scheduler = own_scheduler;
+};
+
+std::vector<std::int64_t> shares_for(std::int64_t batch, Shares kind) {
+  std::vector<double> speeds;
+  for (int rank = 0; rank < ranks()->size(); ++rank)
+    speeds.push_back(kind == Shares::equal ? 1 : 1 + 2 * rank);
+  return shares_by_speed(speeds, batch);
+}
+
+struct RankedPlan {
+  Plan own;
+  RankOptions ranks;
+};
+
+RankedPlan ranked(const Graph& graph, std::int64_t batch, const PlanOptions& options,
+                  std::vector<std::int64_t> shares, NodeUpdate update) {
+  Recipe recipe;
+  recipe.model = graph.name();
+  recipe.batch = batch;
+  std::vector<RankResources> resources;
+  std::vector<std::string> names;
+  std::vector<int> sites;
+  for (int rank = 0; rank < ranks()->size(); ++rank) {
+    names.push_back("rank " + std::to_string(rank));
+    // Ranks need not be alike.
+    resources.push_back({names.back(), 1 + rank % 2,
+                         plan_for(graph, batch, {}).nodes.front().groups.front().layout});
+    sites.push_back(rank / 2);
+  }
+  if (options.deterministic)
+    shares = whole_chunk_shares(canonical_chunks(graph, recipe, options, resources.size()), shares);
+  const Plan whole = plan_over_ranks(graph, recipe, options, resources, shares, update);
+  require_valid(whole, graph, batch);
+  const auto own = static_cast<std::size_t>(ranks()->rank());
+  return {plan_of_node(whole, own), {rank_place(whole, own, sites), ranks(), names}};
+}
+
+class RankedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!launch_environment()) GTEST_SKIP() << "RanksOverMpi starts these by mpirun";
+  }
+};
+class RankedParity : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (!launch_environment()) GTEST_SKIP() << "RanksOverMpi starts these by mpirun";
+  }
+};
+
+TEST_P(RankedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
+  const Way& way = GetParam();
+  const Fixture fixture = Fixture::load(way.model);
+  const Graph graph = fuse(fixture.graph());
+  PlanOptions options;
+  options.segments = way.segments;
+  options.scheduler = way.scheduler;
+  const RankedPlan plan = ranked(graph, fixture.images(), options,
+                                 shares_for(fixture.images(), way.shares), way.update);
+  OptimizerSettings sgd;
+  sgd.learning_rate = fixture.optimizer().learning_rate;
+  sgd.momentum = fixture.optimizer().momentum;
+  sgd.weight_decay = fixture.optimizer().weight_decay;
+  const ExecutedRun run =
+      execute_by(sgd, graph, plan.own, make_input<float>(graph, fixture.images(), fixture.calm()),
+                 static_cast<int>(fixture.steps()), plan.ranks);
+  if (ranks()->rank() == 0)
+    EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
+  EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
+  EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
+  EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllWays, RankedParity,
+    testing::Values(Way{"tiny", NodeUpdate::ring}, Way{"tiny", NodeUpdate::tree},
+                    Way{"tiny", NodeUpdate::hierarchical}, Way{"tiny", NodeUpdate::server_cpu},
+                    Way{"tiny", NodeUpdate::replicated}, Way{"tiny", NodeUpdate::chain},
+                    Way{"tiny", NodeUpdate::mpi},
+                    Way{"lenet5", NodeUpdate::ring, Shares::equal, "op"},
+                    Way{"lenet5", NodeUpdate::ring, Shares::uneven, "op", "lws"},
+                    Way{"resnet20", NodeUpdate::ring, Shares::uneven, "block"},
+                    Way{"resnet20", NodeUpdate::replicated, Shares::equal, "step", "eager"}),
+    [](const auto& each) {
+      const Way& way = each.param;
+      std::string name = std::string(way.model) + "_" + std::string(node_update_name(way.update)) +
+                         (way.shares == Shares::equal ? "_equal_" : "_uneven_") + way.segments +
+                         "_" + way.scheduler;
+      std::ranges::replace(name, ':', '_');
+      return name;
+    });
+
+ExecutedRun run_alone(const Graph& graph, std::int64_t batch, PlanOptions options,
+                      const OptimizerSettings& optimizer, const ReferenceInput<float>& input) {
+  return execute_by(optimizer, graph, plan_for(graph, batch, std::move(options)), input, 3);
+}
+
+void expect_bits_of_one_process(const Graph& graph, std::int64_t batch) {
+  const ReferenceInput<float> input = make_input<float>(graph, batch);
+  OptimizerSettings sgd;
+  sgd.learning_rate = 0.01;
+  sgd.momentum = 0.9;
+  PlanOptions options;
+  options.deterministic = true;
+  const ExecutedRun alone = run_alone(graph, batch, options, sgd, input);
+  for (const Shares kind : {Shares::equal, Shares::uneven}) {
+    const RankedPlan plan =
+        ranked(graph, batch, options, shares_for(batch, kind), NodeUpdate::chain);
+    const ExecutedRun run = execute_by(sgd, graph, plan.own, input, 3, plan.ranks);
+    EXPECT_EQ(run.losses, alone.losses);
+    EXPECT_EQ(run.gradients, alone.gradients);
+    EXPECT_EQ(run.states, alone.states);
+    EXPECT_EQ(run.parameters, alone.parameters);
+  }
+}
+
+TEST_F(RankedRun, DeterministicLeNet5HasTheBitsOfOneProcess) {
+  expect_bits_of_one_process(fuse(build_model("lenet5")), 96);
+}
+
+TEST_F(RankedRun, DeterministicBatchNormHasTheBitsOfOneProcess) {
+  expect_bits_of_one_process(
+      fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 12);
+}
+
+TEST_F(RankedRun, ClippingMeasuresTheGradientOfTheWholeBatch) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const ReferenceInput<float> input = make_input<float>(graph, 12);
+  OptimizerSettings optimizer;
+  optimizer.kind = OptimizerKind::adamw;
+  optimizer.learning_rate = 0.01;
+  optimizer.clip_norm = 0.1;
+  optimizer.ema = 0.9;
+  const ExecutedRun alone = run_alone(graph, 12, {}, optimizer, input);
+  const RankedPlan plan = ranked(graph, 12, {}, shares_for(12, Shares::uneven), NodeUpdate::ring);
+  const ExecutedRun run = execute_by(optimizer, graph, plan.own, input, 3, plan.ranks);
+  for (std::size_t p = 0; p < alone.parameters.size(); ++p)
+    EXPECT_LT(relative_distance(run.parameters[p], alone.parameters[p]), 1e-4) << p;
+}
+
+// An executor of this rank for `tiny`, and steps of it.
+class Tiny {
+ public:
+  explicit Tiny(std::int64_t batch)
+      : graph_(fuse(build_model("tiny"))),
+        plan_(ranked(graph_, batch, {}, shares_for(batch, Shares::equal), NodeUpdate::ring)),
+        executor_(graph_, plan_.own,
+                  {.numbers = {.samples = Dtype::f32, .optimizer = {}},
+                   .normalisation = {1.0f, {0.0f}, {1.0f}},
+                   .training = true,
+                   .ranks = plan_.ranks}) {
+    for (std::uint32_t p = 0; p < graph_.parameters().size(); ++p)
+      executor_.set_parameter(
+          ParameterId{p},
+          std::vector<float>(static_cast<std::size_t>(graph_.parameters()[p].shape.elements()),
+                             0.01f));
+    executor_.wait(executor_.submit(Job::prepare, {}));
+    input_.samples = batch;
+  }
+
+  Executor& executor() { return executor_; }
+  // Samples of ones; those for which `special` says so get its value.
+  StepInput input(std::function<float(std::int64_t sample)> value) const {
+    StepInput made = input_;
+    const auto elements = static_cast<std::size_t>(graph_.node(graph_.input()).shape.elements());
+    made.load = [elements, value](std::int64_t first, std::int64_t count, std::byte* samples,
+                                  Target* targets) {
+      auto* to = reinterpret_cast<float*>(samples);
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::fill_n(to + static_cast<std::size_t>(i) * elements, elements, value(first + i));
+        targets[i] = Target::of(0);
+      }
+    };
+    return made;
+  }
+
+ private:
+  Graph graph_;
+  RankedPlan plan_;
+  Executor executor_;
+  StepInput input_;
+};
+
+TEST_F(RankedRun, ALossThatIsNotANumberOnOneRankStopsAllBeforeTheStep) {
+  Tiny tiny(8);
+  const std::vector<float> before = tiny.executor().parameter(ParameterId{0});
+  // The last sample is the last rank's.
+  const StepInput broken = tiny.input([](std::int64_t sample) {
+    return sample == 7 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+  });
+  EXPECT_THROW(tiny.executor().wait(tiny.executor().submit(Job::train, broken)), NotFinite);
+  EXPECT_EQ(tiny.executor().parameter(ParameterId{0}), before);
+  const std::string where = tiny.executor().find_not_finite(broken);
+  EXPECT_EQ(where.empty(), ranks()->rank() + 1 < ranks()->size());
+}
+
+TEST_F(RankedRun, WishesOfAnyRankReachAll) {
+  Tiny tiny(8);
+  StepInput input = tiny.input([](std::int64_t) { return 1.0f; });
+  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(Job::train, input)).wishes, 0u);
+  input.wishes = ranks()->rank() == 1 ? 2 : 0;
+  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(Job::train, input)).wishes, 2u);
+}
+
+TEST_F(RankedRun, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
+  Tiny tiny(8);
+  const bool culprit = ranks()->rank() == 1;
+  const StepInput input = tiny.input([culprit](std::int64_t) -> float {
+    if (culprit) throw InputError("cannot read 'photo.jpg'");
+    return 1;
+  });
+  try {
+    tiny.executor().wait(tiny.executor().submit(Job::train, input));
+    FAIL() << "went on";
+  } catch (const InputError& error) {
+    EXPECT_TRUE(culprit);
+    tiny.executor().give_up(error.what());
+  } catch (const NotFinite&) {
+    // The culprit's numbers are no numbers; what happened is told with the next list.
+    EXPECT_FALSE(culprit);
+    try {
+      tiny.executor().find_not_finite(input);
+      FAIL() << "went on";
+    } catch (const RankFailed& error) {
+      EXPECT_STREQ(error.what(), "rank 1 failed: cannot read 'photo.jpg'");
+    }
+  } catch (const RankFailed& error) {
+    EXPECT_FALSE(culprit);
+    EXPECT_STREQ(error.what(), "rank 1 failed: cannot read 'photo.jpg'");
+  }
+}
+
+class RanksOverMpi : public testing::TestWithParam<int> {};
+
+TEST_P(RanksOverMpi, AllOfRankedRunPasses) {
+  if (const std::string why = mpi_missing(); !why.empty()) GTEST_SKIP() << why;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const ProgramResult result = mpirun(
+      GetParam(), {self.string(), "--gtest_filter=RankedRun.*:*RankedParity.*", "--gtest_brief=1"});
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, RanksOverMpi, testing::Values(2, 3),
+                         [](const auto& each) { return std::to_string(each.param) + "Ranks"; });
+
+}  // namespace
+}  // namespace regatta
