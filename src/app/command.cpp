@@ -20,7 +20,7 @@
 namespace regatta::app {
 namespace {
 
-constexpr std::array<Command, 17> all_commands{
+constexpr std::array<Command, 18> all_commands{
     {{"train", "train a network as a task graph", run_train},
      {"launch", "train on several machines at once", run_launch},
      {"eval", "loss and accuracy of a trained network", run_eval},

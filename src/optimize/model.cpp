@@ -214,6 +214,12 @@ ExchangeCost star_exchange(const Problem& problem, std::span<const NodeUse> uses
       const double server = kind_of(problem, uses.front()).link_bandwidth;
       return {0, 2 * std::max((nodes - 1) / server, 1 / narrowest)};
     }
+    case NodeUpdate::replicated:
+      return {0, (nodes - 1) / narrowest};
+    case NodeUpdate::chain:  // the sum goes from node to node, then the last sends it to each
+      return {0, 2 * (nodes - 1) / narrowest};
+    case NodeUpdate::mpi:  // its better algorithms move as much as a ring
+      return {0, ring(nodes, narrowest)};
   }
   return {};
 }

@@ -226,7 +226,7 @@ void Ranks::require_same(const std::string& what, const std::string& text) {
 }
 
 std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
-  ranks.require_same("version", version);
+  ranks.require_same("version", std::string(version));
   ranks.require_same("the recipe", job.recipe.fingerprint());
   std::vector<std::int64_t> shares;
   std::string failure;
@@ -295,7 +295,9 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
 }
 
 void gather_on_one(TrainJob& job, int workers) {
-  const PlanOptions options = options_of(job.plan, {.workers = workers});
+  RankRequest request;
+  request.workers = workers;
+  const PlanOptions options = options_of(job.plan, request);
   Plan plan = make_plan(job.graph, job.recipe, options);
   keep_the_rest(plan, job.plan);
   plan.cpus = available_cpus();

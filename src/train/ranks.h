@@ -62,12 +62,13 @@ std::vector<int> cpus_of_rank(const std::vector<int>& allowed, int i, int ranks)
 
 // How the batch is to be shared out among ranks.
 struct RankRequest {
-  std::optional<std::string> shares;  // "speed" (default: as measured now), "equal", or samples
+  std::optional<std::string> shares =
+      {};  // "speed" (default: as measured now), "equal", or samples
   // Default: the one that is predicted fastest for the links as they are measured now, or with
   // `deterministic` chain.
-  std::optional<NodeUpdate> update;
-  std::optional<std::vector<std::int64_t>> chunks;  // of each rank's share; see PlanOptions
-  int workers = 1;                                  // of this rank, at most
+  std::optional<NodeUpdate> update = {};
+  std::optional<std::vector<std::int64_t>> chunks = {};  // of each rank's share; see PlanOptions
+  int workers = 1;                                       // of this rank, at most
 };
 
 // Replaces the job's plan, which is for one process, by this rank's part of one for all, made by
