@@ -83,7 +83,7 @@ void declare(CLI::App& app, PlanFlags& flags) {
       ->type_name("NAMES");
   app.add_option("--update", flags.update,
                  "how nodes bring gradients together: ring, tree, hierarchical, server:cpu,\n"
-                 "server:gpu")
+                 "server:gpu, replicated, chain or mpi")
       ->capture_default_str();
   app.add_option(
          "--devices", flags.devices,

@@ -93,7 +93,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
       ->check(whole_number(1, 1000000));
   app.add_option("--update", flags.request.update,
                  "how ranks' gradients come together: ring, tree, hierarchical, server:cpu,\n"
-                 "server:gpu")
+                 "server:gpu, replicated, chain or mpi")
       ->type_name("HOW")
       ->capture_default_str();
   app.add_option(

@@ -45,6 +45,7 @@ void* open_library() {
 }  // namespace
 
 std::optional<Launch> launch_environment() {
+  if (number_of({"REGATTA_RANKS"}) == 0) return std::nullopt;
   const std::optional<int> rank = number_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
   if (!rank) return std::nullopt;
   const std::optional<int> size =

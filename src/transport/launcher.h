@@ -14,7 +14,7 @@ struct Launch {
 };
 
 // As the launcher's environment variables tell (Open MPI's, PMI's, PMIx's with Slurm's); none
-// without a launcher, or for a run of a single process.
+// without a launcher, for a run of a single process, or with REGATTA_RANKS=0.
 std::optional<Launch> launch_environment();
 
 // Opens MPI, from a library of its own that nothing else links: a program without a launcher needs

@@ -14,6 +14,7 @@
 #include "plan/rank_plan.h"
 #include "plan/shares.h"
 #include "support/executor_run.h"
+#include "support/grouped.h"
 #include "support/mpirun.h"
 #include "transport/launcher.h"
 
@@ -158,6 +159,26 @@ TEST_F(RankedRun, DeterministicLeNet5HasTheBitsOfOneProcess) {
 TEST_F(RankedRun, DeterministicBatchNormHasTheBitsOfOneProcess) {
   expect_bits_of_one_process(
       fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 12);
+}
+
+TEST_F(RankedRun, GroupedBatchNormHasTheBitsOfOneProcess) {
+  expect_bits_of_one_process(
+      grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 2), 12);
+}
+
+TEST_F(RankedRun, AShortLastBatchIsSharedOutLikeAFullOne) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const ReferenceInput<float> input = make_input<float>(graph, 7);  // of plans for 12
+  OptimizerSettings sgd;
+  sgd.learning_rate = 0.01;
+  const ExecutedRun alone = run_alone(graph, 12, {}, sgd, input);
+  const RankedPlan plan =
+      ranked(graph, 12, {}, shares_for(12, Shares::uneven), NodeUpdate::replicated);
+  const ExecutedRun run = execute_by(sgd, graph, plan.own, input, 3, plan.ranks);
+  for (std::size_t i = 0; i < alone.losses.size(); ++i)
+    EXPECT_NEAR(run.losses[i], alone.losses[i], 1e-5 * alone.losses[i]);
+  for (std::size_t p = 0; p < alone.gradients.size(); ++p)
+    EXPECT_LT(relative_distance(run.gradients[p], alone.gradients[p]), 1e-5) << p;
 }
 
 TEST_F(RankedRun, ClippingMeasuresTheGradientOfTheWholeBatch) {

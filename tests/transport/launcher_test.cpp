@@ -32,6 +32,8 @@ TEST_F(Launcher, MpirunsVariablesTellRankAndSize) {
   EXPECT_EQ(launch->size, 4);
   EXPECT_EQ(launch->local_rank, 1);
   EXPECT_EQ(launch->local_size, 2);
+  const ScopedVariable apart("REGATTA_RANKS", "0");
+  EXPECT_FALSE(launch_environment());
 }
 
 TEST_F(Launcher, ABatchScriptOfSlurmIsNoRankUntilSrunStartsIt) {
