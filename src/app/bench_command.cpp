@@ -2,16 +2,17 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/bench_ceiling.h"
 #include "app/bench_cell.h"
 #include "app/bench_fidelity.h"
 #include "app/bench_granularity.h"
+#include "app/bench_runs.h"
 #include "app/bench_runtime.h"
 #include "app/bench_unequal.h"
 #include "app/command.h"
 #include "app/lists.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/program.h"
 #include "plan/make_plan.h"
 #include "plan/shares.h"
 #include "platform/disturbance.h"
@@ -156,63 +157,6 @@ std::vector<CellOptions> cells_of(const ScalingFlags& flags) {
   return cells;
 }
 
-// Each run is a process of its own: StarPU starts once in it, and no run inherits the memory, the
-// threads or the failure of another.
-class Runs {
- public:
-  Runs() : program_(fs::read_symlink("/proc/self/exe")) {
-    std::string pattern = (fs::temp_directory_path() / "regatta-bench-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw InputError("cannot make a folder in " + pattern);
-    folder_ = pattern;
-  }
-  ~Runs() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Runs(const Runs&) = delete;
-  Runs& operator=(const Runs&) = delete;
-
-  ScalingSample run(const CellOptions& cell) const {
-    const fs::path result = folder_ / "cell.json";
-    std::vector<std::string> arguments = flags_of(cell);
-    arguments.insert(arguments.begin(), {"bench", "cell"});
-    const auto add = [&](const char* flag, const std::string& value) {
-      arguments.insert(arguments.end(), {flag, value});
-    };
-    if (cell.steps) add("--steps", std::to_string(*cell.steps));
-    add("--seconds", std::to_string(cell.seconds));
-    add("--json", result.string());
-    start(arguments);
-    const Json json = read_json(result);
-    const Json& taken = json.at("taken_by_others");
-    return {json.at("step_s").get<std::vector<double>>(), json.at("batch").get<double>(),
-            taken.is_null() ? std::nullopt : std::optional(taken.get<double>())};
-  }
-
-  // A run folder with a trace of the same setting.
-  void trace(const CellOptions& cell, std::size_t steps, const fs::path& into) const {
-    std::vector<std::string> arguments = flags_of(cell);
-    arguments.insert(arguments.begin(), "train");
-    arguments.insert(arguments.end(), {"--steps", std::to_string(steps), "--test", "none", "--lr",
-                                       "0.001", "--trace", "--out", into.string()});
-    start(arguments);
-  }
-
- private:
-  void start(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), program_.string());
-    const ProgramResult done = regatta::run_program(arguments);
-    if (done.status == 0) return;
-    // Progress may come before the complaint.
-    const std::size_t complaint = done.output.find("regatta: ");
-    if (complaint == std::string::npos) throw InputError("a run failed: " + done.first_line());
-    const std::size_t begin = complaint + 9;
-    throw InputError(done.output.substr(begin, done.output.find('\n', begin) - begin));
-  }
-
-  fs::path program_, folder_;
-};
-
 // Of all workers' time: cause -> share.
 Json idle_causes_of(const fs::path& run) {
   const trace::Record record = trace::read_store(trace::store_of(run));
@@ -232,7 +176,7 @@ std::string folder_of(const CellOptions& cell) {
 }
 
 // Every device for itself, on the whole batch.
-std::vector<double> rates_alone(const Runs& runs, const CellOptions& cell) {
+std::vector<double> rates_alone(const BenchRuns& runs, const CellOptions& cell) {
   std::vector<double> rates;
   for (const std::string& device : listed(cell.devices)) {
     CellOptions alone = cell;
@@ -259,7 +203,7 @@ std::string name_of(const CellOptions& cell) {
 }
 
 ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>& cells) {
-  const Runs runs;
+  const BenchRuns runs;
   const bool mixed = listed(flags.cell.devices).size() > 1;
   std::vector<ScalingCell> measured;
   for (const CellOptions& cell : cells)
@@ -290,7 +234,7 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
   for (std::size_t c = 0; flags.trace_folder && c < cells.size(); ++c) {
     const fs::path into = fs::path(*flags.trace_folder) / folder_of(cells[c]);
     const std::size_t steps = measured[c].samples.front().step_seconds.size();
-    runs.trace(cells[c], std::clamp<std::size_t>(steps, 12, 40), into);
+    runs.trace(cells[c], std::clamp<std::size_t>(steps, 12, 40), TraceDepth::tasks, into);
     measured[c].idle_causes = idle_causes_of(into);
     std::cerr << "traced " << into.string() << std::endl;
   }
@@ -346,6 +290,10 @@ int run_bench(std::span<const char* const> arguments) {
   CLI::App* runtime = app.add_subcommand(
       "runtime", "tasks per second that the runtime carries out, with kernels that do nothing");
   declare_runtime(*runtime, runtime_flags);
+  CeilingFlags ceiling_flags;
+  CLI::App* ceiling = app.add_subcommand(
+      "ceiling", "what the cores could reach with a model, what they do reach, by operator");
+  declare_ceiling(*ceiling, ceiling_flags);
   app.footer(
       "Example:\n  regatta bench scaling --model tiny --workers 1,2,4 --batch 128 --plot "
       "scaling.html");
@@ -356,6 +304,7 @@ int run_bench(std::span<const char* const> arguments) {
   if (placement->parsed()) return run_placement(placement_flags);
   if (unequal->parsed()) return run_unequal(unequal_flags);
   if (runtime->parsed()) return run_runtime(runtime_flags);
+  if (ceiling->parsed()) return run_ceiling(ceiling_flags);
 
   if (cell_json) require_writable(*cell_json);
   const ScalingSample sample = run_cell(cell);
