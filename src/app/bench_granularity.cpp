@@ -26,15 +26,13 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
-// Nor is one worker, if it was so many times as slow as the automatic choice is predicted to be.
-constexpr double far_behind = 2;
 // And what is so much slower than the automatic choice surely is; what seems faster is looked at
 // again.
 constexpr double contends = 0.12;
 
 Speed measure(const TrainJob& job, const Plan& plan, double seconds) {
   constexpr double patience = 10;
-  return while_near([&] { return try_out(job, plan, seconds); }, patience);
+  return while_near([&] { return try_out(job, plan, Seconds(seconds)); }, patience);
 }
 
 struct Measured {
@@ -181,7 +179,7 @@ class Bench {
         same->runs.push_back(&run);
     };
     // One worker was measured before, if shortly.
-    if (cell.one_worker->step_seconds() > far_behind * cell.automatic.predicted) {
+    if (cell.one_worker->step_seconds() > kind_error * cell.automatic.predicted) {
       cell.one_worker->dropped = true;
     } else {
       cell.one_worker->rounds.clear();

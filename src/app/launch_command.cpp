@@ -116,7 +116,7 @@ std::vector<std::string> mpirun(const std::vector<Host>& hosts,
 std::vector<Host> reachable(const std::vector<Host>& hosts) {
   std::vector<Host> found;
   for (const Host& host : hosts) {
-    if (run_program(
+    if (regatta::run_program(
             {"timeout", "-k", "1", "20", "mpirun", "-q", "-H", host.name, "-n", "1", "true"})
             .status == 0)
       found.push_back(host);

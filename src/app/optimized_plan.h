@@ -18,9 +18,9 @@ struct OptimizeRequest {
 // A device of the platform and what it does; watts of a node at rest are shared among its devices
 // by what they draw idle.
 struct DeviceRole {
-  std::string node, device, state;
+  std::string node, device, state = {};
   bool used = false;
-  std::string role;  // compute; feed: cores of a node whose GPUs compute; rest
+  std::string role = {};  // compute; feed: cores of a node whose GPUs compute; rest
   std::int64_t share = 0;
   double finish_s = 0, energy_j = 0;
 };

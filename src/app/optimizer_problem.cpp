@@ -123,12 +123,11 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   std::vector<ShareCost> costs;
   const std::optional<int> whole = cpu ? std::optional(group.count) : std::nullopt;
   for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
-  Measured made{{}, costs.back()};
+  const ShareCost more = costs.back(), fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  Measured made{{}, more};
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
-  made.device.most_samples =
-      most_samples(costs[costs.size() > 1 ? costs.size() - 2 : 0], costs.back(), batch);
-  const ShareCost &more = costs.back(), &fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  made.device.most_samples = most_samples(fewer, more, batch);
 
   optimize::DeviceState full;
   const double cores = cpu ? group.count : 1;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/rank_flags.h"
+#include "train/loop.h"
 #include "train/ranks.h"
 
 namespace regatta::app {

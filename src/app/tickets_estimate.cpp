@@ -1,4 +1,5 @@
 // `tickets estimate`: how long a search takes, before it begins or while it goes on.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -6,6 +7,7 @@
 #include "app/command.h"
 #include "app/tickets_command.h"
 #include "base/error.h"
+#include "optimize/rent.h"
 #include "platform/platform.h"
 #include "tickets/estimate.h"
 #include "tickets/folder.h"
@@ -27,13 +29,15 @@ struct Machine {
   std::string name;
   double flops = 0;
   Watts watts;  // of all its devices
+  Price price;
+  double energy_price = 0;  // of a kilowatt-hour
 };
 
 std::vector<Machine> machines_of(const std::string& file) {
   const Platform platform = read_platform(file);
   std::vector<Machine> machines;
   for (const PlatformNode& node : platform.nodes) {
-    Machine machine{node.name, 0, {}};
+    Machine machine{node.name, 0, {}, node.price.value_or(Price{}), platform.energy_price};
     for (const PlatformGroup& group : node.groups) {
       if (group.costs.flops <= 0)
         throw InputError("'" + file + "': '" + group.name + "' of '" + node.name +
@@ -49,6 +53,17 @@ std::vector<Machine> machines_of(const std::string& file) {
     }
   }
   return machines;
+}
+
+// Of a machine that works for so long and draws so much; one without a job is not rented.
+double money_of(const Machine& machine, Seconds busy, double joules) {
+  const double hours = busy.count() / 3600;
+  const Price& price = machine.price;
+  if (hours <= 0 && price.rented()) return 0;
+  const double value_per_hour =
+      price.lifetime_hours > 0 ? price.purchase / price.lifetime_hours : 0;
+  const double energy = price.rented() ? 0 : joules / 3.6e6 * machine.energy_price;
+  return optimize::money_for(hours, price.per_hour, price.minimum_hours, value_per_hour, energy);
 }
 
 std::string number(double value) {
@@ -147,13 +162,15 @@ int of_size(const EstimateFlags& flags) {
   Json json = to_json(result);
   if (!machines.empty()) {
     Json rows = Json::array();
-    double all = 0;
+    double all = 0, money = 0;
     std::printf("\n%-20s %6s %5s %14s %12s\n", "machine", "speed", "jobs", "busy", "energy");
     for (std::size_t i = 0; i < machines.size(); ++i) {
       const Machine& machine = machines[i];
       const double joules = machine.watts.active * result.busy[i].count() +
                             machine.watts.idle * (result.together - result.busy[i]).count();
       all += joules;
+      const double cost = money_of(machine, result.busy[i], joules);
+      money += cost;
       if (i < 20)
         std::printf("%-20s %6.2f %5d %14s %8.3g kWh\n", machine.name.c_str(), workers[i].speed,
                     result.done[i], time_text(result.busy[i]).c_str(), joules / 3.6e6);
@@ -161,13 +178,16 @@ int of_size(const EstimateFlags& flags) {
                       {"speed", workers[i].speed},
                       {"jobs", result.done[i]},
                       {"busy_s", result.busy[i].count()},
-                      {"joules", joules}});
+                      {"joules", joules},
+                      {"money", cost}});
     }
     if (machines.size() > 20) std::printf("and %zu more; --json has all\n", machines.size() - 20);
     std::printf("all together %.4g kWh (speeds by the platform's FLOP/s: estimates)\n",
                 all / 3.6e6);
     json["machines"] = rows;
     json["joules"] = all;
+    json["money"] = money;
+    if (money > 0) std::printf("money       %.2f, by the platform's prices\n", money);
   }
   write_json_result(flags.json_file, json);
   return 0;

@@ -12,6 +12,7 @@
 #include "tickets/estimate.h"
 #include "tickets/folder.h"
 #include "train/job.h"
+#include "train/loop.h"
 
 namespace regatta::app {
 namespace {

@@ -10,10 +10,10 @@
 #include "base/random.h"
 #include "data/dataset.h"
 #include "tickets/folder.h"
+#include "tickets/train_job.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/loop.h"
-#include "train/weights.h"
 
 namespace regatta::app {
 namespace {
@@ -36,16 +36,6 @@ void copy_into(const fs::path& from, const fs::path& to) {
   if (code)
     throw InputError("cannot copy '" + from.string() + "' to '" + to.string() +
                      "': " + code.message());
-}
-
-void write_new_weights(const Graph& network, std::uint64_t seed, const fs::path& file) {
-  const Weights weights = initial_weights(network, seed);
-  TensorFile tensors;
-  for (const Parameter& parameter : network.parameters())
-    tensors.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
-  for (const Parameter& state : network.states())
-    tensors.tensors.push_back(to_tensor(state, weights.at(state.name)));
-  write_safetensors(file, tensors);
 }
 
 // Which levels are taken over: those asked for, or all.
@@ -105,7 +95,8 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
     fresh.kind = JobKind::fresh;
     fresh.id = stem + "fresh";
     fresh.init = "weights/seed" + std::to_string(ticket.seed) + "-fresh.safetensors";
-    write_new_weights(*network, random_bits(ticket.seed, stream_of("fresh"), 0), out / fresh.init);
+    write_safetensors(out / fresh.init,
+                      new_weights(*network, random_bits(ticket.seed, stream_of("fresh"), 0)));
     search.jobs.push_back(random);
     search.jobs.push_back(fresh);
   }

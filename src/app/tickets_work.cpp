@@ -98,6 +98,13 @@ const std::set<std::string> own_flags{
     "--init",           "--checkpoint-at", "--json",       "--plan",   "--replay", "--explain",
     "--save-gradients", "--trace",         "--trace-steps"};
 
+int jobs_asked(const std::string& text) {
+  const std::vector<std::int64_t> sizes = parse_sizes("--jobs", text);
+  if (sizes.size() != 1 || sizes.front() < 1 || sizes.front() > most_workers)
+    throw InputError("--jobs " + text + ": use a number of jobs side by side, or auto");
+  return static_cast<int>(sizes.front());
+}
+
 std::string flag_value(const std::vector<std::string>& flags, const std::string& flag) {
   for (std::size_t i = 0; i + 1 < flags.size(); ++i)
     if (flags[i] == flag) return flags[i + 1];
@@ -161,9 +168,9 @@ void declare_work(CLI::App& app, WorkFlags& flags) {
                  "CPUs for this worker's jobs (default: all it may use)")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
-  app.add_option("--jobs", flags.jobs, "jobs side by side, which share the CPUs")
-      ->type_name("K")
-      ->check(whole_number(1, most_workers))
+  app.add_option("--jobs", flags.jobs,
+                 "jobs side by side, which share the CPUs; auto tries what is fastest")
+      ->type_name("K|auto")
       ->capture_default_str();
 }
 
@@ -172,18 +179,19 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
   SearchFolder folder(files, search);
   if (flags.again) forgive_failures(folder);
   const int cpus = flags.workers.value_or(default_workers());
-  const int each = std::max(1, cpus / flags.jobs);
+  const SideBySide slots =
+      flags.jobs == "auto" ? SideBySide::by_trial(cpus) : SideBySide(jobs_asked(flags.jobs));
   const bool gpu = flag_value(folder.search().train, "--devices").find("cuda") != std::string::npos;
   TrainerOptions trainer_options{.program = this_program(),
-                                 .flags = {"--workers", std::to_string(each)},
+                                 .flags = {},
                                  .data = flags.data,
-                                 .cpus = each,
+                                 .cpus = cpus,
                                  .gpus = gpu ? 1 : 0};
   // Workers of StarPU would all bind to the first CPUs.
-  if (flags.jobs > 1 || cpus < available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
+  if (flags.jobs != "1" || cpus < available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
   ProgramTrainer trainer(trainer_options);
-  const std::string machine = host_name() + ", " + std::to_string(each) + " CPU" +
-                              (each == 1 ? "" : "s") + (gpu ? ", GPU" : "");
+  const std::string machine = host_name() + ", " + std::to_string(cpus) + " CPU" +
+                              (cpus == 1 ? "" : "s") + (gpu ? ", GPU" : "");
   folder.refresh();
   std::size_t done = 0;
   for (std::size_t job = 0; job < folder.jobs().size(); ++job) done += folder.state(job).done();
@@ -193,7 +201,7 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
         files, folder, trainer,
         {.name = worker_name(),
          .machine = machine,
-         .slots = flags.jobs,
+         .slots = slots,
          .tell = [](const std::string& line) { std::cout << line << std::endl; }});
     std::cout << folder.jobs().size() << " jobs, " << done << " of them done" << std::endl;
     bool told = false;

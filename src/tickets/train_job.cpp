@@ -88,16 +88,6 @@ bool adopt(const fs::path& from, const fs::path& to) {
   return true;
 }
 
-TensorFile new_weights(const Graph& network, std::uint64_t seed) {
-  const Weights weights = initial_weights(network, seed);
-  TensorFile file;
-  for (const Parameter& parameter : network.parameters())
-    file.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
-  for (const Parameter& state : network.states())
-    file.tensors.push_back(to_tensor(state, weights.at(state.name)));
-  return file;
-}
-
 Json layers_of(const Mask& mask) {
   Json layers = Json::array();
   for (const MaskTensor& tensor : mask.tensors)
@@ -195,7 +185,7 @@ class FinishedJob : public RunningJob {
 ProgramTrainer::ProgramTrainer(TrainerOptions options) : options_(std::move(options)) {}
 
 std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, std::size_t number,
-                                                  int claim) {
+                                                  int claim, int slots) {
   const Job& job = folder.jobs()[number];
   const Search& search = folder.search();
   const fs::path place = claim_folder(folder.path(), job.id, claim), run = place / run_name;
@@ -247,16 +237,28 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
       arguments.emplace_back("--new-classes");  // other data has classes of other names
     }
   }
+  const int cpus = std::max(1, options_.cpus / slots);
+  add("--workers", std::to_string(cpus));
   arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
   arguments.insert(arguments.end(), {"--no-refine", "--quiet"});
   return std::make_unique<ProgramJob>(arguments, place, search.last_step, std::move(about),
-                                      EnergyOptions{.cpus = options_.cpus, .gpus = options_.gpus});
+                                      EnergyOptions{.cpus = cpus, .gpus = options_.gpus});
 }
 
 void ProgramTrainer::tidy(const SearchFolder& folder, std::size_t job, int claim) {
   std::error_code ignored;
   for (int earlier = 1; earlier < claim; ++earlier)
     fs::remove_all(claim_folder(folder.path(), folder.jobs()[job].id, earlier), ignored);
+}
+
+TensorFile new_weights(const Graph& network, std::uint64_t seed) {
+  const Weights weights = initial_weights(network, seed);
+  TensorFile file;
+  for (const Parameter& parameter : network.parameters())
+    file.tensors.push_back(to_tensor(parameter, weights.at(parameter.name)));
+  for (const Parameter& state : network.states())
+    file.tensors.push_back(to_tensor(state, weights.at(state.name)));
+  return file;
 }
 
 std::optional<Mask> mask_of(const SearchFolder& folder, const Job& job) {

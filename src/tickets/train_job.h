@@ -15,7 +15,7 @@ struct TrainerOptions {
   std::filesystem::path program;    // regatta
   std::vector<std::string> flags;   // of where and how, for every run here: --workers, --scheduler
   std::optional<std::string> data;  // where the data lies on this machine, if elsewhere
-  int cpus = 1;                     // of one job, for an estimate of joules
+  int cpus = 1;                     // that jobs side by side share
   int gpus = 0;
 };
 
@@ -23,13 +23,16 @@ class ProgramTrainer : public Trainer {
  public:
   explicit ProgramTrainer(TrainerOptions options);
 
-  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job,
-                                    int claim) override;
+  std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
+                                    int slots) override;
   void tidy(const SearchFolder& folder, std::size_t job, int claim) override;
 
  private:
   TrainerOptions options_;
 };
+
+// Weights of the network drawn from `seed`, as a file that `train --init` takes.
+TensorFile new_weights(const Graph& network, std::uint64_t seed);
 
 // The mask of a job: that of its `pruned` job's weights, shuffled for JobKind::random; or its file.
 // Nothing for dense jobs.

@@ -44,6 +44,7 @@ struct Worker::Slot {
   std::optional<Outcome> outcome;  // until it is published
   Seconds started{0};
   bool over = false;
+  int slots = 1;  // of the worker, when it began
 };
 
 Worker::Worker(FileLayer& files, SearchFolder& folder, Trainer& trainer, WorkerOptions options)
@@ -53,7 +54,7 @@ Worker::Worker(FileLayer& files, SearchFolder& folder, Trainer& trainer, WorkerO
       options_(std::move(options)),
       watch_(files, folder.path(), folder.search().lease) {
   heartbeat_.machine = options_.machine;
-  heartbeat_.slots = options_.slots;
+  heartbeat_.slots = options_.slots.slots();
 }
 
 Worker::~Worker() {
@@ -162,6 +163,11 @@ void Worker::publish(Slot& slot) {
     return;
   }
   if (outcome.images_per_s > 0) heartbeat_.images_per_s = outcome.images_per_s;
+  // Where fewer jobs were ready than there are slots, the speed says nothing about slots.
+  if (outcome.kind == Outcome::Kind::finished && slot.slots == options_.slots.slots() &&
+      slots_.size() == static_cast<std::size_t>(slot.slots))
+    options_.slots.measured(slot.slots, outcome.images_per_s);
+  heartbeat_.slots = options_.slots.slots();
   switch (outcome.kind) {
     case Outcome::Kind::finished:
       trainer_.tidy(folder_, slot.job, slot.claim);
@@ -180,7 +186,7 @@ void Worker::publish(Slot& slot) {
 }
 
 void Worker::claim_jobs() {
-  while (slots_.size() < static_cast<std::size_t>(options_.slots)) {
+  while (slots_.size() < static_cast<std::size_t>(options_.slots.slots())) {
     const std::optional<std::size_t> job = choose();
     if (!job) return;
     JobLog& log = folder_.log(*job);
@@ -201,11 +207,12 @@ bool Worker::start(std::size_t job, int claim) {
   slot->job = job;
   slot->claim = claim;
   slot->started = files_.now();
+  slot->slots = options_.slots.slots();
   if (heartbeat_.images_per_s <= 0)
     heartbeat_.images_per_s = known_speed(folder_, options_.machine);
   tell(folder_.jobs()[job].id + ": claimed");
   try {
-    slot->running = trainer_.start(folder_, job, claim);
+    slot->running = trainer_.start(folder_, job, claim, slot->slots);
   } catch (const InputError& error) {
     slot->outcome = Outcome{.kind = Outcome::Kind::failed, .why = error.what()};
   }

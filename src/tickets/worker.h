@@ -10,6 +10,7 @@
 
 #include "tickets/folder.h"
 #include "tickets/lease.h"
+#include "tickets/side_by_side.h"
 
 namespace regatta::tickets {
 
@@ -37,10 +38,11 @@ class RunningJob {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // `claim` is the number of the log's entry by which the job is the caller's. All that the job
-  // waits for is done. Throws InputError if it cannot be started.
-  virtual std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job,
-                                            int claim) = 0;
+  // `claim` is the number of the log's entry by which the job is the caller's; the job shares the
+  // machine with others, `slots` in all. All that it waits for is done. Throws InputError if it
+  // cannot be started.
+  virtual std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
+                                            int slots) = 0;
   // The job is done, by this claim: what earlier claims left behind may go.
   virtual void tidy(const SearchFolder&, std::size_t /*job*/, int /*claim*/) {}
 };
@@ -48,7 +50,7 @@ class Trainer {
 struct WorkerOptions {
   std::string name;                                   // no other worker, now or later, has it
   std::string machine;                                // equally fast workers share it
-  int slots = 1;                                      // jobs side by side
+  SideBySide slots{1};                                // jobs side by side
   std::function<void(const std::string&)> tell = {};  // a line for the user
 };
 

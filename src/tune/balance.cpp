@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_shares = 5, most_looks = 3;
-constexpr double turn_seconds = 0.3;
+constexpr Seconds measured_time{0.3};
 
 Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
   DeviceGroup& group = plan.nodes.front().groups.front();
@@ -30,7 +30,7 @@ class Trials {
 
   // By tasks as they typically were in all looks: what one of them saw by chance must not decide.
   TriedShares look() {
-    looks_.push_back(while_near([&] { return try_tasks(job_, plan_, turn_seconds); }));
+    looks_.push_back(while_near([&] { return try_tasks(job_, plan_, measured_time); }));
     std::vector<double> tasks;
     for (std::size_t t = 0; t < looks_.front().size(); ++t) {
       std::vector<double> seconds;
@@ -55,7 +55,7 @@ Balanced balance(const TrainJob& job, Seconds step, Seconds budget) {
   Balanced found{groups_of(job.plan).front()->chunks, {}};
   if (job.recipe.accumulate > 1) return found;  // its batches are not steps to be looked at
   const Clock::time_point begin = Clock::now();
-  const Seconds trial(trial_seconds(turn_seconds, step.count()));
+  const Seconds trial = trial_time(measured_time, step);
   const bool measures = budget > 2 * trial;
   const auto time_for_one = [&] { return measures && Clock::now() - begin + trial <= budget; };
   std::vector<TriedShares> tried;

@@ -19,6 +19,7 @@ namespace {
 constexpr int rounds_before_judging = 6, most_rounds = 60;
 // A longer step is told by one timing, and does not notice cold caches.
 constexpr Seconds large_step{0.05};
+constexpr int fewest_in_a_row = 3;  // the first meets cold caches, two others are compared
 
 }  // namespace
 
@@ -48,7 +49,7 @@ class CalibrationCell::Impl {
     largest_ = std::min(largest_, sizes.most);
   }
 
-  // Of a plan with several segments: what takes longer there, and nothing else. On whole chunks
+  // Keeps only the operators that take longer in a plan with several segments. On whole chunks
   // alone: small ones, in one segment, find all their data in the caches, as whole ones do not.
   std::vector<Observation> measure_segments(Seconds time) {
     std::vector<Observation> all = measure_whole(time);
@@ -126,17 +127,13 @@ class CalibrationCell::Impl {
   }
 
  private:
-  // Of several, so that some may be disturbed; fewer where they take long.
-  int fewest_rounds() const {
-    constexpr Seconds very_long{0.2};
-    if (!sizes_.whole) return 2;
-    return !duration_.empty() && duration_.rbegin()->second > very_long ? 3 : 5;
-  }
+  // Three have a median that ignores one that was disturbed.
+  int fewest_rounds() const { return sizes_.whole ? 3 : 2; }
 
   // Whether tasks tell how far they spread: those of whole steps do, for all plans.
   bool spreads() const { return !gpu_ && executor_.plan().segments.size() == 1; }
 
-  // Of single steps, what `look` makes of each.
+  // Runs single steps and gathers what `look` makes of each.
   template <class Look>
   std::vector<Observation> watched(Clock::time_point until, const Look& look) {
     steps(largest_, 1);
@@ -174,8 +171,8 @@ class CalibrationCell::Impl {
     return all;
   }
 
-  // Of the submitting thread, as long as it really ran: to hand over a list while the one before is
-  // carried out, as in training.
+  // CPU time of the submitting thread to hand over a list while the one before is carried out, as
+  // in training.
   std::vector<double> seconds_to_submit(std::chrono::milliseconds time) {
     std::vector<double> seconds;
     Ticket flying;
@@ -190,7 +187,8 @@ class CalibrationCell::Impl {
     executor_.wait(flying);
     return seconds;
   }
-  // To take note that one is done, of lists that take less than a millisecond.
+  // CPU time of the submitting thread to take note that a list is done; for lists that take less
+  // than a millisecond.
   std::vector<double> seconds_to_take_note() {
     std::vector<double> seconds;
     for (int i = 0; i < 12; ++i) {
@@ -209,15 +207,14 @@ class CalibrationCell::Impl {
   // way; while every task is looked at, it takes them longer than in training. False: there was no
   // time to see how long.
   bool as_in_training(std::vector<Observation>& all, Seconds time) {
-    constexpr double fewest = 3, most = 48;
     constexpr std::size_t stretches = 2;
     const auto submission = std::ranges::find_if(
         all, [](const Observation& each) { return of_submission(each.signature); });
     if (submission == all.end()) return false;
     const std::string signature = submission->signature;
     const auto [size, duration] = *duration_.rbegin();
-    const auto lists = static_cast<int>(std::clamp(0.02 / duration.count(), fewest, most));
-    // Of a network so large it hardly matters.
+    const int lists = std::max(fewest_in_a_row, steps_in_a_row(duration));
+    // The cost of submitting hardly matters for a network whose steps take so long.
     if (!sizes_.whole && static_cast<double>(stretches) * lists * duration > time) return false;
     std::vector<double> flowing;
     const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
@@ -394,9 +391,13 @@ class CalibrationCell::Impl {
   // Steps that are short are taken many in a row: between rows caches get cold, which the first of
   // them pays for and is left out. On a GPU tasks queue up, and would count the wait of each other.
   int in_a_row(std::int64_t size) {
-    constexpr double too_long = 0.02, row = 0.03, fewest = 3, most = 12;
-    const double step = duration_[size].count();
-    return gpu_ || step > too_long ? 1 : static_cast<int>(std::clamp(row / step, fewest, most));
+    const int steps = gpu_ ? 1 : steps_in_a_row(duration_[size]);
+    return steps < fewest_in_a_row ? 1 : steps;
+  }
+  static int steps_in_a_row(Seconds step) {
+    constexpr Seconds row{0.03};  // ten periods of the system's scheduler
+    constexpr double most = 48;
+    return static_cast<int>(std::min(row / step, most));
   }
 
   std::vector<Observation> observe(std::int64_t size, bool counts) {
@@ -452,7 +453,7 @@ class CalibrationCell::Impl {
     return sizes;
   }
 
-  // Of the sum of all that was observed of a size, as a share.
+  // The error of the sum of all that was observed of a size, as a share.
   static double error_of(const std::vector<Observation>& seen) {
     std::map<std::tuple<std::string_view, double, int>, std::vector<double>> timings;
     for (const Observation& each : seen)

@@ -12,41 +12,27 @@
 namespace regatta {
 namespace {
 
-// Predictions are not exact: between plans this close the one with fewer tasks is taken.
-constexpr double as_good_as = 1.01;
-// And between plans this close the one that depends less on the runtime.
-constexpr double as_good_if_coarse = 1.03;
-// Costs err by more than good plans differ: what may be as fast is played, so that it can be tried,
-// or recalled if it was.
-constexpr double off_by = 1.15;
-// How many of the best go on to be varied in the next respect.
+// How many of the best of each kind go on to be varied in the next respect.
 constexpr std::size_t kept = 4;
-// Likewise of those with teams, if the best has none, and the other way round, unless they are
-// predicted to take so many times as long.
-constexpr std::size_t kept_of_others = 2;
-constexpr double as_wrong_as = 2;
-// Cut or gathered otherwise, work may take less, but hardly by more than this.
+// Cut or gathered otherwise, the work of a step takes at least this share of what it takes one
+// worker: caches and fewer passes over memory have never saved more.
 constexpr double least_work = 0.5;
-// A guess is no match for a measurement: of what is predicted, at least this part of what the best
-// known plan has must be measured too.
-constexpr double trusted = 0.75;
-// With less than this measured, playing would only compare guesses.
-constexpr double known_at_all = 0.25;
-// Devices are weighed against each other by measurements, not by guesses.
-constexpr double known_both = 0.5;
-// Of a step's work: loading that takes more is done ahead, where it fills gaps, and where a slow
-// file holds nobody up.
+// With less than this share measured, playing would compare guesses; and a plan whose prediction is
+// guessed to a larger part than the best known one's does not compete with it.
+constexpr double mostly_measured = 0.5;
+// The share of loading in a step's work above which it is done ahead, where it fills gaps and a
+// slow file delays no other chunk.
 constexpr double cheap_loading = 0.1;
-// More tasks than this are not worth a look.
+// A step of more tasks spends more than 10 ms on the runtime alone.
 constexpr std::int64_t most_tasks = 6000;
-// A step of fewer seconds is submitted further ahead, so that a late submitter holds up nobody.
-constexpr double short_step = 5e-3, very_short_step = 5e-4;
-constexpr int ahead = 4, far_ahead = 8;
 
-// How many steps to keep in flight if a step takes at least `least` seconds.
+// How many steps to keep in flight if a step takes at least `least` seconds: some milliseconds of
+// work lie ahead, so that a submitting thread that loses its CPU for a time slice of the system
+// holds up nobody.
 int steps_in_flight(double least) {
-  if (least >= short_step) return Plan{}.steps_in_flight;
-  return least < very_short_step ? far_ahead : ahead;
+  constexpr double ahead = 8e-3;
+  constexpr int most = 8;
+  return static_cast<int>(std::clamp<double>(ahead / least, Plan{}.steps_in_flight, most));
 }
 
 // Where a plan lies among all that could be made.
@@ -59,7 +45,7 @@ struct Point {
   Reduction reduction = Reduction::slots;
   bool gather_loads = false;
 
-  bool in_teams() const { return team > 1; }
+  PlanKind kind() const { return kind_of({segments, 0, team, workers}); }
   auto operator<=>(const Point&) const = default;
 };
 
@@ -95,7 +81,7 @@ class Search {
         granule_(granule_of(graph)) {}
 
   Choice run() {
-    if (Candidate thumb = by_rule_of_thumb(); thumb.known < known_at_all) {
+    if (Candidate thumb = by_rule_of_thumb(); thumb.known < mostly_measured) {
       Choice choice{.candidates = {}, .compared = 1, .by_costs = false};
       choice.candidates.push_back(std::move(thumb));
       return choice;
@@ -227,7 +213,7 @@ class Search {
     return {gathered};
   }
 
-  // Of all that a step's tasks are predicted to take.
+  // The share of loading in all that a step's tasks are predicted to take.
   double loading_share(const Point& point) const {
     const PricedStep step(graph_, recipe_, plan_of(point), costs_);
     double loading = 0, all = 0;
@@ -246,16 +232,11 @@ class Search {
 
   void vary(const std::function<std::vector<Point>(const Point&)>& others) {
     std::vector<Point> from;
-    std::size_t seats[2] = {kept, kept};  // without teams and with
+    std::map<PlanKind, std::size_t> taken;
     const auto all = by_time();
-    if (all.empty()) return;
-    seats[!all.front().second.in_teams()] = kept_of_others;
-    for (const auto& [seconds, point] : all) {
-      std::size_t& left = seats[point.in_teams()];
-      if (left == 0 || seconds > as_wrong_as * all.front().first) continue;
-      --left;
-      from.push_back(point);
-    }
+    for (const auto& [seconds, point] : all)
+      if (seconds <= kind_error * all.front().first && taken[point.kind()]++ < kept)
+        from.push_back(point);
     for (const Point& point : from)
       for (const Point& other : others(point)) consider(other);
   }
@@ -292,9 +273,8 @@ class Search {
 
   void consider(const Point& point) {
     if (!seen_.insert(point).second) return;
-    // Rivals are those with teams, or those without: what a team gains may be guessed, and is left
-    // to trials.
-    double& best_seconds = best_seconds_[point.in_teams()];
+    // Compared with plans of its kind alone: those of other kinds are left to trials.
+    double& best_seconds = best_seconds_.try_emplace(point.kind(), 1e30).first->second;
     if (least_work * work_ / threads_of(point) > best_seconds) {
       ++compared_;
       return;
@@ -309,9 +289,9 @@ class Search {
     PricedStep step(graph_, recipe_, plan, costs_);
     const double known = step.measured_share(point.workers);
     best_known_ = std::max(best_known_, known);
-    if (known < trusted * best_known_) return;
+    if (known < mostly_measured * best_known_) return;
     const double least = step.least_seconds();
-    if (least > off_by * best_seconds) return;
+    if (least > prediction_error * best_seconds) return;
     // Set before playing, so that the prediction holds for the plan that will run.
     step.set_steps_in_flight(steps_in_flight(least));
     const Played played = step.play();
@@ -330,19 +310,7 @@ class Search {
     choice.compared = compared_;
     for (auto& [point, candidate] : played_) choice.candidates.push_back(std::move(candidate));
     std::ranges::sort(choice.candidates, {}, &Candidate::predicted);
-    // Fewer tasks and workers are fewer things that can go otherwise than predicted.
-    const auto end = std::ranges::find_if(choice.candidates, [&](const Candidate& each) {
-      return each.predicted > as_good_as * choice.candidates.front().predicted;
-    });
-    auto best = std::min_element(choice.candidates.begin(), end, [](const auto& a, const auto& b) {
-      return std::pair(a.tasks, a.granularity.workers * a.granularity.team) <
-             std::pair(b.tasks, b.granularity.workers * b.granularity.team);
-    });
-    const auto coarse = std::ranges::find_if(choice.candidates, &Candidate::is_coarse);
-    if (!best->is_coarse() && coarse != choice.candidates.end() &&
-        coarse->predicted <= as_good_if_coarse * choice.candidates.front().predicted)
-      best = coarse;
-    std::rotate(choice.candidates.begin(), best, best + 1);
+    prefer_simplest(choice.candidates);
     return choice;
   }
 
@@ -354,13 +322,31 @@ class Search {
   std::set<Point> seen_;
   std::map<Point, Candidate> played_;
   std::optional<Plan> broken_;
-  double best_seconds_[2] = {1e30, 1e30};  // without teams and with
+  std::map<PlanKind, double> best_seconds_;  // of a step
   double best_known_ = 0;
   double work_ = 0;  // seconds of a step on one thread
   std::size_t compared_ = 0;
 };
 
 }  // namespace
+
+PlanKind kind_of(const Granularity& granularity) {
+  if (granularity.team > 1) return PlanKind::teams;
+  return granularity.workers > 1 ? PlanKind::workers : PlanKind::alone;
+}
+
+void prefer_simplest(std::vector<Candidate>& candidates) {
+  constexpr double as_fast_as = 1.02;
+  const auto slower = [&](const Candidate& each) {
+    const Candidate& best = candidates.front();
+    return each.was_tried() != best.was_tried() || each.expected() > as_fast_as * best.expected();
+  };
+  const auto end = std::ranges::find_if(candidates, slower);
+  const auto simplest = std::ranges::min_element(candidates.begin(), end, {}, [](const auto& each) {
+    return std::pair(each.tasks, each.granularity.workers * each.granularity.team);
+  });
+  std::rotate(candidates.begin(), simplest, simplest + 1);
+}
 
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
               const CostsFor& costs) {
@@ -386,7 +372,7 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
         device == DeviceKind::cpu
             ? choose(graph, recipe, alone, costs).best()
             : candidate_of(graph, recipe, make_plan(graph, recipe, alone), costs);
-    if (found.known < known_both) return std::nullopt;
+    if (found.known < mostly_measured) return std::nullopt;
     speeds.push_back(1 / found.predicted.count());
   }
   return shares_by_speed(speeds, recipe.batch, granule_of(graph));

@@ -30,9 +30,22 @@ struct Candidate {
 
   bool was_tried() const { return tried > Seconds(0); }
   Seconds expected() const { return was_tried() ? tried : predicted; }
-  // Its tasks are so large that the runtime's overhead hardly matters.
-  bool is_coarse() const { return shares.overhead <= 0.02; }
 };
+
+// One worker, several workers, or teams of threads.
+enum class PlanKind { alone, workers, teams };
+PlanKind kind_of(const Granularity& granularity);
+
+// 19 of 20 predictions are off by less than this factor: a plan that is predicted to take longer
+// than the best by more is not the fastest.
+inline constexpr double prediction_error = 1.2;
+// Plans of different kinds are compared less well: a team's gain has been mispredicted by this
+// much.
+inline constexpr double kind_error = 2;
+
+// Moves the simplest of the fastest candidates to the front: of those that are expected to take at
+// most 2% longer than `candidates.front()`, the one with the fewest tasks, then threads.
+void prefer_simplest(std::vector<Candidate>& candidates);
 
 struct Choice {
   std::vector<Candidate> candidates;  // the chosen one first, then by predicted time

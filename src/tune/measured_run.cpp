@@ -16,7 +16,7 @@ constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
 class MeasuredSteps : public SettledSteps {
  public:
   MeasuredSteps(const Executor& executor, double seconds)
-      : SettledSteps(seconds, settling_steps, fewest_steps), executor_(executor) {}
+      : SettledSteps(Seconds(seconds), settling_steps, fewest_steps), executor_(executor) {}
 
   void on_step(const StepRecord& record) override {
     const bool before = settled();

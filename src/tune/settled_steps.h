@@ -11,10 +11,10 @@ namespace regatta {
 
 class SettledSteps : public TrainObserver {
  public:
-  // Ends the run when settled steps have taken so long, but not before so many were taken to settle
-  // and so many since.
-  SettledSteps(double seconds, std::int64_t settling, std::int64_t fewest)
-      : wanted_(seconds), settling_steps_(settling), fewest_(fewest) {}
+  // Ends the run when settled steps have taken `time`, but not before `settling` steps were taken
+  // to settle and `fewest` since.
+  SettledSteps(Seconds time, std::int64_t settling, std::int64_t fewest)
+      : wanted_(time.count()), settling_steps_(settling), fewest_(fewest) {}
 
   void on_step(const StepRecord& record) override {
     const double taken = record.duration.count();
@@ -28,13 +28,13 @@ class SettledSteps : public TrainObserver {
     if (before_++ > 0) settling_ += taken;
   }
   // What comes now counts.
-  bool settled() const { return before_ >= settling_steps_ && settling_ >= settling_seconds; }
+  bool settled() const { return before_ >= settling_steps_ && settling_ >= settling_time.count(); }
   bool stop() override { return std::ssize(seconds_) >= fewest_ && total_ >= wanted_; }
 
   const std::vector<double>& seconds() const { return seconds_; }  // of each
   double run_seconds() const { return run_; }                      // of all steps, settled or not
 
-  static constexpr double settling_seconds = 0.15;
+  static constexpr Seconds settling_time{0.15};
 
  private:
   double wanted_;

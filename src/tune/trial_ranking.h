@@ -18,14 +18,21 @@ std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan&
 void apply_stored_trials(Choice& choice, const Graph& graph, const Recipe& recipe,
                          const Profile& profile);
 
-// The candidates worth trying, by predicted time: of those that differ in lanes, buckets or sizes
-// alone the best only; the other way of loading beside the best; of those that differ in segments
-// alone three, and more if seats are left; the best with teams and without; and one worker if
-// predictions could be wrong by that much.
+// The candidates worth trying: the best of each kind, then the others by predicted time. Of those
+// that differ in lanes, buckets or sizes of chunks alone only the best; none that is predicted to
+// be slower than the best by more than predictions err.
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
-// If at least two were tried, the fastest of them is put first; of those within two percent the one
-// with the fewest tasks, of those within three one whose tasks are coarse.
+// Its trials took more than twice what was predicted: they were disturbed, or the costs miss
+// something that may come and go.
+bool is_doubtful(const Candidate& candidate);
+
+// If at least two were tried, the fastest of them is put first, or a simpler one that is about as
+// fast (prefer_simplest); those that were not tried go to the end. A doubtful one comes after all
+// others that were tried, until another trial or new costs change that.
 void rank_by_trials(Choice& choice);
+
+// What is doubtful, a line each, for people.
+std::string doubts(const Choice& choice);
 
 }  // namespace regatta

@@ -15,12 +15,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// To settle, and as many to be measured.
-constexpr std::int64_t few_steps = 2, few_steps_of_tasks = 3;
-constexpr std::size_t most_finalists = 8;
-constexpr double measured_seconds = 0.12;  // of a turn
+// Steps until a run has settled, and as many to be measured: the fewest that have a median.
+constexpr std::int64_t few_steps = 3;
+constexpr Seconds measured_time{0.12};     // of a trial: 40 periods of the system's scheduler
+constexpr std::size_t most_finalists = 8;  // three rounds of halving
 // Starting and ending a runtime, and until it has settled.
-constexpr double between_turns = 0.05 + SettledSteps::settling_seconds;
+constexpr Seconds between_trials = Seconds(0.05) + SettledSteps::settling_time;
 
 Speed run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   initialise_roughly(executor, job.recipe.seed);
@@ -31,21 +31,21 @@ Speed run(const TrainJob& job, Executor& executor, SettledSteps& steps) {
   return train(executor, still, job.data, nullptr, goal, steps);
 }
 
-// Those that were never tried, after the best of those that were: it is what they are compared
-// with. Nobody if all were.
+// The finalists that were never tried, after the best of those that were: it is what they are
+// compared with. None if all were.
 std::vector<std::size_t> contestants(const Choice& choice,
                                      const std::vector<std::size_t>& finalists) {
-  std::vector<std::size_t> actors;
+  std::vector<std::size_t> untried;
   std::optional<std::size_t> best;
   for (const std::size_t i : finalists) {
     const Candidate& each = choice.candidates[i];
     if (!each.was_tried())
-      actors.push_back(i);
+      untried.push_back(i);
     else if (!best || each.tried < choice.candidates[*best].tried)
       best = i;
   }
-  if (best && !actors.empty()) actors.insert(actors.begin(), *best);
-  return actors;
+  if (best && !untried.empty()) untried.insert(untried.begin(), *best);
+  return untried;
 }
 
 bool has_gpu(const Plan& plan) {
@@ -55,18 +55,18 @@ bool has_gpu(const Plan& plan) {
 
 }  // namespace
 
-Speed try_out(const TrainJob& job, const Plan& plan, double seconds) {
+Speed try_out(const TrainJob& job, const Plan& plan, Seconds time) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  SettledSteps steps(seconds, few_steps, few_steps);
+  SettledSteps steps(time, few_steps, few_steps);
   Speed speed = run(job, executor, steps);
   speed.typical_step_s =
       typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
   return speed;
 }
 
-std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seconds) {
+std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, Seconds time) {
   TaskMedians tasks;
-  SettledSteps steps(seconds, few_steps_of_tasks, few_steps_of_tasks);
+  SettledSteps steps(time, few_steps, few_steps);
   Executor executor(job.graph, plan, job.exec_options(true));
   watch_settled(executor, steps, tasks);
   run(job, executor, steps);
@@ -74,37 +74,38 @@ std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, double seco
   return tasks.get();
 }
 
-double trial_seconds(double seconds, double step_seconds) {
-  return std::max(seconds, static_cast<double>(2 * few_steps_of_tasks) * step_seconds) +
-         between_turns;
+Seconds trial_time(Seconds measured, Seconds step) {
+  return std::max(measured, static_cast<double>(2 * few_steps) * step) + between_trials;
 }
 
 std::vector<Observation> try_candidates(const TrainJob& job, const Choice& choice, Seconds budget,
-                                        const std::function<void()>& on_turn) {
+                                        const std::function<void()>& on_trial) {
   if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
-  // Three turns each, on average: the best has most of them.
-  const double turns =
-      budget.count() / trial_seconds(measured_seconds, choice.best().predicted.count());
-  const auto seats =
-      static_cast<std::size_t>(std::min(turns / 3, static_cast<double>(most_finalists)));
-  const std::vector<std::size_t> actors = contestants(choice, finalists(choice, seats));
-  if (actors.empty()) return {};
-  const auto candidate = [&](std::size_t actor) -> const Candidate& {
-    return choice.candidates[actors[actor]];
-  };
+  const double trials = budget / trial_time(measured_time, choice.best().predicted);
+  std::size_t most = most_finalists;
+  while (most > 0 && static_cast<double>(measurements_of_contest(most)) > trials) --most;
+  const std::vector<std::size_t> tried = contestants(choice, finalists(choice, most));
   ContestRules rules;
-  rules.turn = [&](std::size_t actor) {
-    if (on_turn) on_turn();
-    return while_near(
-        [&] { return try_out(job, candidate(actor).plan, measured_seconds).typical_step_s; });
+  rules.measure = [&](std::size_t i) {
+    if (on_trial) on_trial();
+    const Plan& plan = choice.candidates[tried[i]].plan;
+    return Seconds(while_near([&] { return try_out(job, plan, measured_time).typical_step_s; }));
   };
-  rules.seconds_left = [&] { return Seconds(budget - (Clock::now() - begin)).count(); };
-  const std::vector<double> seconds = contest(actors.size(), rules);
+  rules.time_left = [&] { return budget - (Clock::now() - begin); };
+  std::vector<Seconds> times = contest(tried.size(), rules);
+  // What took far longer than predicted may have been disturbed: another look tells.
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    Candidate again = choice.candidates[tried[i]];
+    again.tried = times[i];
+    if (is_doubtful(again) && rules.time_left() > Seconds(0))
+      times[i] = std::min(times[i], rules.measure(i));
+  }
   std::vector<Observation> seen;
-  for (std::size_t i = 0; i < actors.size(); ++i)
-    if (seconds[i] > 0)
-      seen.push_back({step_signature(job.graph, job.recipe, candidate(i).plan), 1, 1, seconds[i]});
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (times[i] > Seconds(0))
+      seen.push_back({step_signature(job.graph, job.recipe, choice.candidates[tried[i]].plan), 1, 1,
+                      times[i].count()});
   return seen;
 }
 

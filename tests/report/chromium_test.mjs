@@ -213,6 +213,23 @@ async function useCut(page) {
   assert.match(await notice.innerText(), /first 100 of 300 tasks; .*--window A:B/);
 }
 
+// A search of four jobs, and its page.
+function searchTickets() {
+  const search = join(folder, "search");
+  execFileSync(regatta, ["tickets", "search", "--model", "tiny", "--data", "synth:1x12x12/3@40", "--test", "synth:1x12x12/3@16",
+    "--batch", "8", "--masks", "1", "--deterministic", "--workers", "1", "--out", search], { env: { ...process.env, STARPU_WORKERS_NOBIND: "1" } });
+  execFileSync(regatta, ["tickets", "report", search]);
+  return join(search, "report.html");
+}
+
+async function useTickets(page) {
+  for (const id of ["tickets", "scaling"])
+    assert.equal(await page.locator(`#${id} canvas`).count(), 1, `there is a chart '${id}'`);
+  assert.equal(await page.locator("#jobs tbody tr").count(), 4, "all jobs are listed");
+  assert.equal(await page.locator("#heat tbody tr").count(), 1, "there is a row of masks");
+  assert.equal(await page.locator("#jobs-timeline i").count(), 4, "jobs lie on the workers' lines");
+}
+
 async function useScaling(page) {
   for (const id of ["speedup", "efficiency"])
     assert.equal(await page.locator(`#${id} canvas`).count(), 1, `there is a chart '${id}'`);
@@ -233,6 +250,9 @@ try {
   }
   const thousand = join(simulateThousandNodes(), "report.html");
   await withPage(browser, thousand, useThousandNodes);
+  const tickets = searchTickets();
+  await withPage(browser, tickets, useTickets);
+  await withPage(browser, tickets, useNarrow, 420);
   await withPage(browser, thousand, useNarrow, 420);
 } finally {
   await browser.close();

@@ -86,23 +86,18 @@ TEST(Choose, LargeWorkIsCutForAllWorkers) {
   EXPECT_LT(best.shares.overhead, 0.02);
 }
 
-TEST(Choose, TasksAreSoLargeThatTheRuntimeHardlyMattersUnlessThatCostsTime) {
+TEST(Choose, OfPlansAboutAsFastTheOneWithTheFewestTasksIsTaken) {
   const Graph graph = fuse(build_model("tiny"));
   int mattered = 0;
   for (const double task_seconds : {1e-6, 2e-6, 4e-6, 8e-6, 16e-6})
     for (const std::int64_t batch : {32, 128, 512}) {
       const Choice choice = chosen(graph, batch, {.workers = 2}, {.task_seconds = task_seconds});
-      const double least =
-          std::ranges::min(choice.candidates, {}, &Candidate::predicted).predicted.count();
-      double coarse = 1e30;
+      const Seconds least =
+          std::ranges::min(choice.candidates, {}, &Candidate::predicted).predicted;
+      EXPECT_LE(choice.best().predicted, 1.02 * least) << task_seconds << " " << batch;
       for (const Candidate& each : choice.candidates)
-        if (each.is_coarse()) coarse = std::min(coarse, each.predicted.count());
-      if (coarse <= 1.03 * least) {
-        EXPECT_TRUE(choice.best().is_coarse()) << task_seconds << " " << batch;
-        mattered += coarse > 1.01 * least;
-      } else {
-        EXPECT_LE(choice.best().predicted.count(), 1.01 * least) << task_seconds << " " << batch;
-      }
+        EXPECT_TRUE(choice.best().tasks <= each.tasks || each.predicted > 1.02 * least);
+      mattered += choice.best().predicted > least;
     }
   EXPECT_GT(mattered, 0) << "nothing was tested";
 }
@@ -137,7 +132,7 @@ TEST(Choose, MoreWorkersAreNeverPredictedToBeSlower) {
   for (const int workers : {1, 2, 4, 8, 16}) {
     const double now =
         chosen(graph, 32, {.workers = workers}, {.crowding = 0.05}).best().predicted.count();
-    EXPECT_LE(now, before * 1.01) << workers;
+    EXPECT_LE(now, before * 1.02) << workers;  // a simpler plan may take 2% longer
     before = now;
   }
 }

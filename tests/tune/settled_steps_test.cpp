@@ -17,8 +17,8 @@ void take(SettledSteps& steps, int count, double seconds) {
 
 TEST(SettledSteps, ShortOnesAreLeftOutForAWhile) {
   constexpr double step = 1.0 / 1024;
-  const int settling = static_cast<int>(std::ceil(SettledSteps::settling_seconds / step));
-  SettledSteps steps(64 * step, 2, 2);
+  const int settling = static_cast<int>(std::ceil(SettledSteps::settling_time.count() / step));
+  SettledSteps steps(Seconds(64 * step), 2, 2);
   take(steps, 1, 2);  // kernels are made
   take(steps, settling - 1, step);
   EXPECT_FALSE(steps.settled());
@@ -35,7 +35,7 @@ TEST(SettledSteps, ShortOnesAreLeftOutForAWhile) {
 }
 
 TEST(SettledSteps, OfLongOnesAFewDo) {
-  SettledSteps steps(0.1, 2, 2);
+  SettledSteps steps(Seconds(0.1), 2, 2);
   take(steps, 2, 1);
   EXPECT_FALSE(steps.stop());
   take(steps, 1, 0.5);

@@ -25,7 +25,7 @@ Choice choice_of(std::vector<Candidate> candidates) { return {std::move(candidat
 
 TEST(TrialRanking, OfPlansThatDifferInDetailsAloneOneIsTried) {
   const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("step", 2, 2, 1.01),
-                                   candidate("block", 2, 2, 1.1), candidate("step", 4, 2, 1.2)});
+                                   candidate("block", 2, 2, 1.1), candidate("step", 4, 2, 1.15)});
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 2, 3));
 }
 
@@ -37,49 +37,24 @@ TEST(TrialRanking, GatheredLoadsAreTriedBesideLoadsOfTheirOwn) {
   for (Candidate& each : choice.candidates) each.plan = make_plan(graph, recipe, {.workers = 2});
   choice.candidates[1].plan.gather_loads = true;
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1));
-  // Beside the best, though others are predicted between them.
-  choice.candidates[1].predicted = Seconds(1.3);
-  for (const char* segments : {"block", "2", "4", "8", "op"})
-    choice.candidates.push_back(candidate(segments, 2, 2, 1.1));
-  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_NE(step_signature(graph, recipe, choice.candidates[0].plan),
             step_signature(graph, recipe, choice.candidates[1].plan));
 }
 
-// Segments differ by less than turns do; teams may be a surprise.
-TEST(TrialRanking, PlansOfOtherKindsGoBeforeMoreOfAKind) {
-  Choice choice = choice_of({});
-  for (const char* segments : {"step", "block", "2", "4", "8"})
-    choice.candidates.push_back(candidate(segments, 2, 2, 1.0));
-  choice.candidates.push_back(candidate("step", 4, 2, 1.4));
-  EXPECT_THAT(finalists(choice, 4), ElementsAre(0, 1, 2, 5));
-  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 5, 3, 4));
-}
-
-TEST(TrialRanking, TheBestWithoutATeamIsTriedBesideTeams) {
-  Choice choice = choice_of({});
-  for (const std::size_t chunks : {4, 8, 16, 32}) {
-    choice.candidates.push_back(candidate("step", chunks, 8, 1.0));
-    choice.candidates.back().granularity.team = 2;
-  }
-  choice.candidates.push_back(candidate("block", 16, 16, 1.8));
-  choice.candidates.push_back(candidate("step", 16, 16, 1.9));
-  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 4, 1));
-  choice.candidates[4].predicted = choice.candidates[5].predicted = Seconds(2.1);
-  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 2)) << "it is predicted too far behind";
+TEST(TrialRanking, TheBestOfEachKindIsTriedFirstThenTheOthersByTime) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1),
+                             candidate("4", 2, 2, 1.05), candidate("step", 1, 1, 1.8),
+                             candidate("op", 1, 1, 1.9), candidate("step", 1, 1, 1.5)});
+  choice.candidates[5].granularity.team = 2;
+  EXPECT_THAT(finalists(choice, 8), ElementsAre(0, 5, 3, 2, 1));
+  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 5, 3));
+  EXPECT_THAT(finalists(choice, 0), IsEmpty());
 }
 
 TEST(TrialRanking, WhatIsPredictedFarBehindIsNotTried) {
-  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.6)});
+  Choice choice = choice_of(
+      {candidate("step", 2, 2, 1.0), candidate("op", 2, 2, 1.25), candidate("step", 1, 1, 2.1)});
   EXPECT_THAT(finalists(choice, 6), ElementsAre(0));
-}
-
-TEST(TrialRanking, OneWorkerHasASeatAmongThem) {
-  const Choice choice = choice_of({candidate("step", 2, 2, 1.0), candidate("block", 2, 2, 1.1),
-                                   candidate("4", 2, 2, 1.2), candidate("step", 1, 1, 1.8)});
-  EXPECT_THAT(finalists(choice, 3), ElementsAre(0, 1, 3));
-  EXPECT_THAT(finalists(choice, 6), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(finalists(choice, 0), IsEmpty());
 }
 
 TEST(TrialRanking, TheFastestOfThoseTriedIsTaken) {
@@ -91,6 +66,23 @@ TEST(TrialRanking, TheFastestOfThoseTriedIsTaken) {
   EXPECT_EQ(choice.candidates.back().granularity.segments, "4");
 }
 
+// Something was wrong with a trial that took twice what was predicted, or with the prediction.
+TEST(TrialRanking, ATrialFarBehindItsPredictionIsReportedAndPassedOver) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 2.1), candidate("block", 2, 2, 2.0, 2.3),
+                             candidate("4", 2, 2, 1.15)});
+  EXPECT_TRUE(is_doubtful(choice.candidates[0]));
+  EXPECT_FALSE(is_doubtful(choice.candidates[1]));
+  EXPECT_FALSE(is_doubtful(choice.candidates[2])) << "nobody tried it";
+  EXPECT_NE(doubts(choice).find("took 2.1e+03 ms a step where 1e+03 ms were predicted"),
+            std::string::npos);
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "block");
+  // Where all of them are far behind, the machine is slower than it was: the fastest is taken.
+  choice.candidates[0].tried = Seconds(4.5);
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "step");
+}
+
 TEST(TrialRanking, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
   Choice choice =
       choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.015),
@@ -99,12 +91,11 @@ TEST(TrialRanking, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
   EXPECT_EQ(choice.best().granularity.chunks, 2u);
 }
 
-TEST(TrialRanking, TasksSoSmallThatTheRuntimeTellsMustBringMore) {
-  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.028), candidate("step", 8, 2, 1.0, 1)});
-  choice.candidates[1].shares.overhead = 0.05;
+TEST(TrialRanking, MoreTasksMustBringMoreThanTrialsErr) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 1.015), candidate("step", 8, 2, 1.0, 1)});
   rank_by_trials(choice);
   EXPECT_EQ(choice.best().granularity.chunks, 2u);
-  choice.candidates[0].tried = Seconds(1.035);
+  choice.candidates[0].tried = Seconds(1.03);
   rank_by_trials(choice);
   EXPECT_EQ(choice.best().granularity.chunks, 8u);
 }
