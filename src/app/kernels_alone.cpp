@@ -174,7 +174,8 @@ std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, std::in
                                       int cores, Duration at_least) {
   cpu::Backend backend(graph, layout, samples, Dtype::u8, {});
   const std::vector<ValueForm> forms = value_forms(graph, layout, Precision::fp32);
-  const DeviceGroup group{.layout = layout, .chunks = {}};
+  DeviceGroup group;
+  group.layout = layout;
   std::vector<const Node*> products;
   for (const Node& node : graph.nodes())
     if (is_product(node)) products.push_back(&node);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "app/kernels_alone.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -22,9 +24,8 @@ using ::testing::HasSubstr;
 Graph norm_network(bool residual) {
   NetBuilder net("norm", {3, 7, 7});
   const NodeId a = net.conv("a", net.input(), {.channels = 32, .kernel = 3});
-  const NodeId b = net.conv("b", net.input(), {.channels = 32, .kernel = 3});
   NodeId y = net.batch_norm("y", a);
-  if (residual) y = net.add(y, b);
+  if (residual) y = net.add(y, net.conv("b", net.input(), {.channels = 32, .kernel = 3}));
   return fuse(std::move(net).finish(net.dense("head", net.relu(y), 2)));
 }
 
