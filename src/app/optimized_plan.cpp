@@ -183,6 +183,7 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
 
   Optimized made;
   made.objective = request.objective;
+  made.batch = problem.batch;
   made.images = problem.images;
   made.steps = problem.steps();
   made.simulated = best->nodes <= most_simulated_nodes;

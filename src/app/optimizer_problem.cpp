@@ -37,8 +37,9 @@ class DeviceMeasure {
   }
 
   // With all cores as one team, or each by itself.
-  ShareCost of(std::int64_t samples, std::optional<int> team) const {
+  ShareCost of(std::int64_t samples, std::optional<int> team, bool alone = false) const {
     NodeOptions options = options_;
+    if (alone) options.plan.segments = "step";
     if (team) options.plan.team = team;
     const PlatformNode& node = alone_.nodes.front();
     Plan plan = plan_for_devices(graph_, recipe_, alone_, {{node.name, group_, samples}}, options);
@@ -128,6 +129,11 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
   made.device.most_samples = most_samples(fewer, more, batch);
+  if (made.device.most_samples < batch) {
+    const auto few = static_cast<std::int64_t>(fewer.samples);
+    made.device.most_alone =
+        most_samples(measure.of(few, whole, true), measure.of(batch, whole, true), batch);
+  }
 
   optimize::DeviceState full;
   const double cores = cpu ? group.count : 1;

@@ -102,8 +102,9 @@ TEST_P(RankedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   const ExecutedRun run =
       execute_by(sgd, graph, plan.own, make_input<float>(graph, fixture.images(), fixture.calm()),
                  static_cast<int>(fixture.steps()), plan.ranks);
-  if (ranks()->rank() == 0)
+  if (ranks()->rank() == 0) {
     EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
+  }
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
   EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
   EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
@@ -202,11 +203,7 @@ class Tiny {
   explicit Tiny(std::int64_t batch)
       : graph_(fuse(build_model("tiny"))),
         plan_(ranked(graph_, batch, {}, shares_for(batch, Shares::equal), NodeUpdate::ring)),
-        executor_(graph_, plan_.own,
-                  {.numbers = {.samples = Dtype::f32, .optimizer = {}},
-                   .normalisation = {1.0f, {0.0f}, {1.0f}},
-                   .training = true,
-                   .ranks = plan_.ranks}) {
+        executor_(graph_, plan_.own, options_of(plan_)) {
     for (std::uint32_t p = 0; p < graph_.parameters().size(); ++p)
       executor_.set_parameter(
           ParameterId{p},
@@ -214,6 +211,16 @@ class Tiny {
                              0.01f));
     executor_.wait(executor_.submit(Job::prepare, {}));
     input_.samples = batch;
+  }
+
+  static ExecOptions options_of(const RankedPlan& plan) {
+    ExecOptions options;
+    options.numbers.samples = Dtype::f32;
+    options.normalisation.scale = 1;
+    options.normalisation.mean.assign(1, 0.0f);
+    options.normalisation.deviation.assign(1, 1.0f);
+    options.ranks = plan.ranks;
+    return options;
   }
 
   Executor& executor() { return executor_; }
