@@ -133,6 +133,7 @@ void try_out_best(TrainJob& job, Choice& choice, std::optional<std::int64_t> ste
     learn(job, seen);
     apply_stored_trials(choice, job.graph, job.recipe, *job.profile);
   }
+  if (!seen.empty()) std::cerr << doubts(choice);
   rank_by_trials(choice);
 }
 

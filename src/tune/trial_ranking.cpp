@@ -1,6 +1,8 @@
 #include "tune/trial_ranking.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -9,6 +11,9 @@
 
 namespace regatta {
 namespace {
+
+// No plan that was tried undisturbed was this many times slower than predicted (docs/compare.md).
+constexpr double doubtful_factor = 2;
 
 // Candidates that are alike in these differ in lanes, buckets or sizes of chunks alone.
 using Cut = std::tuple<std::string, std::size_t, int, int, bool>;
@@ -60,13 +65,42 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
   return chosen;
 }
 
+bool is_doubtful(const Candidate& candidate) {
+  return candidate.was_tried() && candidate.tried > doubtful_factor * candidate.predicted;
+}
+
+std::string doubts(const Choice& choice) {
+  std::string text;
+  for (const Candidate& each : choice.candidates) {
+    if (!is_doubtful(each)) continue;
+    char line[160];
+    std::snprintf(line, sizeof line,
+                  "%zu chunks in segments %s on %d workers took %.3g ms a step where %.3g ms were "
+                  "predicted: passed over while another plan does as predicted\n",
+                  each.granularity.chunks, each.granularity.segments.c_str(),
+                  each.granularity.workers, 1e3 * each.tried.count(), 1e3 * each.predicted.count());
+    text += line;
+  }
+  return text;
+}
+
 void rank_by_trials(Choice& choice) {
   std::vector<Candidate>& all = choice.candidates;
   if (std::ranges::count_if(all, &Candidate::was_tried) < 2) return;
   std::ranges::stable_sort(all, {}, [&](const Candidate& each) {
     return std::pair(!each.was_tried(), each.expected());
   });
+  // Where all are doubtful, the machine is slower than it was when costs were measured.
+  std::vector<Candidate> doubtful;
+  const bool some_trusted = std::ranges::any_of(
+      all, [](const Candidate& each) { return each.was_tried() && !is_doubtful(each); });
+  if (some_trusted) {
+    std::ranges::copy_if(all, std::back_inserter(doubtful), is_doubtful);
+    std::erase_if(all, is_doubtful);
+  }
   prefer_simplest(all);
+  const auto first_untried = std::ranges::find_if_not(all, &Candidate::was_tried);
+  all.insert(first_untried, doubtful.begin(), doubtful.end());
 }
 
 }  // namespace regatta

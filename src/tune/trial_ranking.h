@@ -23,8 +23,16 @@ void apply_stored_trials(Choice& choice, const Graph& graph, const Recipe& recip
 // be slower than the best by more than predictions err.
 std::vector<std::size_t> finalists(const Choice& choice, std::size_t most);
 
+// Its trials took more than twice what was predicted: they were disturbed, or the costs miss
+// something that may come and go.
+bool is_doubtful(const Candidate& candidate);
+
 // If at least two were tried, the fastest of them is put first, or a simpler one that is about as
-// fast (prefer_simplest); those that were not tried go to the end.
+// fast (prefer_simplest); those that were not tried go to the end. A doubtful one comes after all
+// others that were tried, until another trial or new costs change that.
 void rank_by_trials(Choice& choice);
+
+// What is doubtful, a line each, for people.
+std::string doubts(const Choice& choice);
 
 }  // namespace regatta

@@ -66,6 +66,23 @@ TEST(TrialRanking, TheFastestOfThoseTriedIsTaken) {
   EXPECT_EQ(choice.candidates.back().granularity.segments, "4");
 }
 
+// Something was wrong with a trial that took twice what was predicted, or with the prediction.
+TEST(TrialRanking, ATrialFarBehindItsPredictionIsReportedAndPassedOver) {
+  Choice choice = choice_of({candidate("step", 2, 2, 1.0, 2.1), candidate("block", 2, 2, 2.0, 2.3),
+                             candidate("4", 2, 2, 1.15)});
+  EXPECT_TRUE(is_doubtful(choice.candidates[0]));
+  EXPECT_FALSE(is_doubtful(choice.candidates[1]));
+  EXPECT_FALSE(is_doubtful(choice.candidates[2])) << "nobody tried it";
+  EXPECT_NE(doubts(choice).find("took 2.1e+03 ms a step where 1e+03 ms were predicted"),
+            std::string::npos);
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "block");
+  // Where all of them are far behind, the machine is slower than it was: the fastest is taken.
+  choice.candidates[0].tried = Seconds(4.5);
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "step");
+}
+
 TEST(TrialRanking, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {
   Choice choice =
       choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 1.1, 1.015),
