@@ -285,7 +285,11 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
     } catch (const InputError& error) {
       failure = error.what();
     }
-  ranks.agree(failure);
+  // What is wrong with the plan is wrong for all: no rank is to blame.
+  if (!ranks.from_first(failure).empty()) {
+    if (!ranks.first()) throw ToldElsewhere(2);
+    throw InputError(failure);
+  }
   job.plan_of_all = plan_from_json(Json::parse(ranks.from_first(plan_text)), job.graph);
   const auto number = static_cast<std::size_t>(ranks.rank());
   job.plan = plan_of_node(*job.plan_of_all, number);
