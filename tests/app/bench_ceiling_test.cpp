@@ -7,6 +7,7 @@
 #include <set>
 
 #include "app/kernels_alone.h"
+#include "backends/cpu/cpu_backend.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/program.h"
@@ -59,7 +60,7 @@ TEST(BytesMoved, WithAResidualTheOutputAndTwoGradientsComeAlong) {
 TEST(ProductsAlone, TimesEveryConvolutionAndDenseLayerBothWays) {
   const Graph graph = norm_network(true);
   const auto times =
-      app::products_alone(graph, Layout::blocked16, 2, 2, std::chrono::milliseconds(1));
+      app::products_alone(graph, cpu::preferred_layout(), 2, 2, std::chrono::milliseconds(1));
   ASSERT_EQ(times.size(), 6u);  // two convolutions and a dense layer, both ways
   for (const app::AloneTime& time : times) {
     EXPECT_TRUE(app::is_product(graph.node(time.step.node)));
