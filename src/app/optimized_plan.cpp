@@ -22,6 +22,8 @@ using optimize::Quantity;
 constexpr std::size_t simulated_choices = 5;  // the best few by the model
 constexpr std::size_t simulated_with_cores = 2;
 constexpr std::size_t most_plain_choices = 6;  // all devices, and single ones
+// Nodes of all choices that are simulated: a simulation takes longer the more there are.
+constexpr std::int64_t most_nodes_in_all = 160;
 // Pipelines that the model finds no more than so many times as bad as the best shares are simulated
 // too: it knows less of them.
 constexpr std::size_t simulated_pipelines = 2, most_stages = 4;
@@ -126,10 +128,17 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     };
     if (made && (!picked.best || rank(*made) < rank(*picked.best))) picked.best = std::move(made);
   };
+  std::int64_t simulated = 0;  // nodes
+  const auto affordable = [&](const Choice& choice) {
+    std::int64_t nodes = 0;
+    for (const optimize::NodeUse& use : choice.uses) nodes += use.nodes;
+    if (simulated > 0 && simulated + nodes > most_nodes_in_all) return false;
+    simulated += nodes;
+    return true;
+  };
   for (const Choice& choice : found.best) {
-    if (excess(problem, choice.outcome, request.limits) > 0) continue;
+    if (excess(problem, choice.outcome, request.limits) > 0 || !affordable(choice)) continue;
     consider(candidate(subject, choice));
-    if (picked.best && picked.best->nodes > most_simulated_nodes) break;
   }
   // So that no plan is worse than what anyone would try first, whatever the model thinks of it.
   std::size_t plain = 0;
@@ -137,7 +146,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     const bool known = std::ranges::any_of(
         found.best, [&](const Choice& each) { return each.uses == choice.uses; });
     if (known || excess(problem, choice.outcome, request.limits) > 0 ||
-        ++plain > most_plain_choices)
+        ++plain > most_plain_choices || !affordable(choice))
       continue;
     std::optional<Candidate> made = candidate(subject, choice);
     if (made && made->nodes <= most_simulated_nodes) consider(std::move(made));
@@ -183,6 +192,7 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
 
   Optimized made;
   made.objective = request.objective;
+  made.batch = problem.batch;
   made.images = problem.images;
   made.steps = problem.steps();
   made.simulated = best->nodes <= most_simulated_nodes;

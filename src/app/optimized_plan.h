@@ -27,7 +27,7 @@ struct DeviceRole {
 
 struct Optimized {
   optimize::Objective objective = optimize::Objective::time;
-  std::int64_t images = 0, steps = 1;
+  std::int64_t batch = 1, images = 0, steps = 1;
   Plan plan;
   bool simulated = false;       // else `predicted` is the model's
   optimize::Outcome predicted;  // of a step

@@ -37,8 +37,9 @@ class DeviceMeasure {
   }
 
   // With all cores as one team, or each by itself.
-  ShareCost of(std::int64_t samples, std::optional<int> team) const {
+  ShareCost of(std::int64_t samples, std::optional<int> team, bool alone = false) const {
     NodeOptions options = options_;
+    if (alone) options.plan.segments = "step";
     if (team) options.plan.team = team;
     const PlatformNode& node = alone_.nodes.front();
     Plan plan = plan_for_devices(graph_, recipe_, alone_, {{node.name, group_, samples}}, options);
@@ -123,12 +124,16 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   std::vector<ShareCost> costs;
   const std::optional<int> whole = cpu ? std::optional(group.count) : std::nullopt;
   for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
-  Measured made{{}, costs.back()};
+  const ShareCost more = costs.back(), fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  Measured made{{}, more};
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
-  made.device.most_samples =
-      most_samples(costs[costs.size() > 1 ? costs.size() - 2 : 0], costs.back(), batch);
-  const ShareCost &more = costs.back(), &fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  made.device.most_samples = most_samples(fewer, more, batch);
+  if (made.device.most_samples < batch) {
+    const auto few = static_cast<std::int64_t>(fewer.samples);
+    made.device.most_alone =
+        most_samples(measure.of(few, whole, true), measure.of(batch, whole, true), batch);
+  }
 
   optimize::DeviceState full;
   const double cores = cpu ? group.count : 1;

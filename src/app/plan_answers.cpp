@@ -199,7 +199,7 @@ std::string text_of(const WhatIf& asked, const Optimized& without) {
   };
   // Another batch makes other steps: images are what both have in common.
   const auto per_image = [](const Optimized& each, double value) {
-    return value * static_cast<double>(each.steps) / static_cast<double>(each.images);
+    return value / static_cast<double>(each.batch);
   };
   std::string text = "what if " + asked.change + ": " +
                      change_text(per_image(without, without.predicted.step_s) * 1000,

@@ -352,7 +352,7 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
     file.plan = std::move(made.plan);
     file.roles = std::move(made.roles);
   }
-  if (placement != Placement::dynamic && !flags.stages) {
+  if (placement != Placement::dynamic && file.plan.stages.empty()) {
     sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
     free.follow(file.plan);
     place_over_nodes(file.plan, placement, free);
@@ -367,7 +367,7 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(file.plan, fleet);
-  if (groups_of(file.plan).size() > 1 && !flags.stages) {
+  if (groups_of(file.plan).size() > 1 && file.plan.stages.empty()) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
     std::printf("groups arrive within %.1f%% of each other where their gradients meet\n",

@@ -151,13 +151,13 @@ Json to_json(const Offer& offer) {
           {"devices", uses_text(offer.plan)}};
 }
 
-void print(const Offer& offer, const char* what) {
+std::string text_of(const Offer& offer, const char* what) {
   const auto range = [](const optimize::Range& each) {
     return formatted("%.4g (%.4g to %.4g)", each.value, each.low, each.high);
   };
-  std::cout << what << " " << offer.cost.platform << ": " << range(offer.cost.hours) << " hours, "
-            << range(offer.cost.joules) << " J, " << range(offer.cost.money) << " money\n  "
-            << uses_text(offer.plan) << "\n";
+  return std::string(what) + " " + offer.cost.platform + ": " + range(offer.cost.hours) +
+         " hours, " + range(offer.cost.joules) + " J, " + range(offer.cost.money) + " money\n  " +
+         uses_text(offer.plan) + "\n";
 }
 
 std::string verdict_text(optimize::Verdict verdict) {
@@ -186,31 +186,33 @@ int run_rent(std::span<const char* const> arguments) {
   const TrainJob job = job_for(flags);
   Json json{{"model", flags.model}, {"images", flags.images}, {"epochs", flags.epochs}};
   std::optional<Offer> own;
+  std::string text;  // printed last: a simulation is a child process, which would print it again
   if (flags.own) {
     own = run_on(*flags.own, job, flags);
     json["own"] = to_json(*own);
-    print(*own, "own  ");
+    text += text_of(*own, "own  ");
   }
   json["offers"] = Json::array();
   for (const std::string& file : flags.offers) {
     const Offer offer = run_on(file, job, flags);
     Json entry = to_json(offer);
-    print(offer, "offer");
+    text += text_of(offer, "offer");
     if (own) {
       const std::string verdict = verdict_text(optimize::cheaper(own->cost, offer.cost));
       const auto runs = optimize::break_even_runs(own->cost, offer.cost);
       entry["cheaper"] = verdict;
       entry["break_even_runs"] = runs ? Json(*runs) : Json();
-      std::cout << "  cheaper: " << verdict
-                << (verdict == "cannot tell" ? ", the intervals overlap" : "") << "; buying "
-                << (runs ? "pays after " + formatted("%.4g", *runs) + " such runs (" +
-                               formatted("%.4g", *runs * own->cost.hours.value) + " hours)"
-                         : std::string("never pays"))
-                << "\n";
+      text += "  cheaper: " + verdict +
+              (verdict == "cannot tell" ? ", the intervals overlap" : "") + "; buying " +
+              (runs ? "pays after " + formatted("%.4g", *runs) + " such runs (" +
+                          formatted("%.4g", *runs * own->cost.hours.value) + " hours)"
+                    : std::string("never pays")) +
+              "\n";
     }
     json["offers"].push_back(std::move(entry));
   }
   write_json_result(flags.json_file, json);
+  std::cout << text;
   return 0;
 }
 

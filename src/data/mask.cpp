@@ -147,9 +147,11 @@ std::string Mask::fingerprint() const {
   // By name: the order of tensors has no say.
   std::map<std::string_view, const MaskTensor*> sorted;
   for (const MaskTensor& tensor : tensors) sorted[tensor.name] = &tensor;
-  std::string content = Json(model).dump() + shapes_of(*this).dump();
-  for (const auto& [name, tensor] : sorted)
+  std::string content = Json(model).dump();
+  for (const auto& [name, tensor] : sorted) {
+    content += Json{name, tensor->shape}.dump();
     content.append(tensor->bits.begin(), tensor->bits.end());
+  }
   return sha256_hex(content).substr(0, 16);
 }
 

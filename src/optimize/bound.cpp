@@ -184,7 +184,9 @@ LinearProgram relaxation(const Problem& problem, const Scenario& scenario, Quant
     for (const Device& device : node.devices) {
       const Rational units = exact(std::int64_t{device.units});
       const Rational most =
-          stages ? batch : exact(std::clamp<std::int64_t>(device.most_samples, 0, problem.batch));
+          stages ? batch
+                 : exact(std::clamp<std::int64_t>(std::max(device.most_samples, device.most_alone),
+                                                  0, problem.batch));
       if (most <= 0) continue;
       Terms busy{{on, units}};  // devices compute no longer than their nodes are on
       Terms held;

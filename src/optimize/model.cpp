@@ -20,6 +20,19 @@ const NodeKind& kind_of(const Problem& problem, const NodeUse& use) {
   return problem.nodes[static_cast<std::size_t>(use.kind)];
 }
 
+// Whether gradients are exchanged at all.
+bool has_exchange(const Problem& problem, std::span<const NodeUse> uses) {
+  std::int64_t holders = 0;
+  for (const NodeUse& use : uses) {
+    const NodeKind& node = kind_of(problem, use);
+    int on_node = 0;
+    for (std::size_t d = 0; d < node.devices.size(); ++d)
+      if (node.devices[d].own_gradients) on_node += use.parts[d].units;
+    holders += use.nodes * std::max(1, on_node);
+  }
+  return holders > 1;
+}
+
 // Devices that are used alike, and what a sample costs there.
 struct Team {
   std::size_t use = 0, device = 0;
@@ -49,12 +62,11 @@ std::vector<Team> teams_of(const Problem& problem, const std::vector<NodeUse>& u
       if (part.units == 0) continue;
       const Device& device = node.devices[d];
       const DeviceState& state = device.states[static_cast<std::size_t>(part.state)];
-      Team team{u,
-                d,
-                part.units * uses[u].nodes,
-                std::min(device.most_samples, problem.batch),
-                total(state.seconds),
-                0};
+      const std::int64_t room = has_exchange(problem, uses)
+                                    ? device.most_samples
+                                    : std::max(device.most_samples, device.most_alone);
+      Team team{
+          u, d, part.units * uses[u].nodes, std::min(room, problem.batch), total(state.seconds), 0};
       team.price = state.busy_watts * team.seconds.per_sample;
       if (objective == Objective::cost)
         team.price *= node.pays_energy ? problem.money_per_joule : 0;
@@ -144,19 +156,6 @@ std::int64_t nodes_in(std::span<const NodeUse> uses) {
   std::int64_t nodes = 0;
   for (const NodeUse& use : uses) nodes += use.nodes;
   return nodes;
-}
-
-// Whether gradients are exchanged at all.
-bool has_exchange(const Problem& problem, std::span<const NodeUse> uses) {
-  std::int64_t holders = 0;
-  for (const NodeUse& use : uses) {
-    const NodeKind& node = kind_of(problem, use);
-    int on_node = 0;
-    for (std::size_t d = 0; d < node.devices.size(); ++d)
-      if (node.devices[d].own_gradients) on_node += use.parts[d].units;
-    holders += use.nodes * std::max(1, on_node);
-  }
-  return holders > 1;
 }
 
 // The narrowest link that nodes of several domains have between them.

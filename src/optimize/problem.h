@@ -43,6 +43,9 @@ struct Device {
   std::string group;  // of the platform
   int units = 1;      // on each node: GPUs of the group; cores are one
   std::int64_t most_samples = std::numeric_limits<std::int64_t>::max();  // that memory holds
+  // Likewise, where no gradients are exchanged, so that nothing has to be kept for sending; not
+  // less.
+  std::int64_t most_alone = 0;
   // Each unit holds gradients of its own that are exchanged: a GPU. Cores share a GPU's.
   bool own_gradients = false;
   // Plans may use it. Otherwise only the bound reckons with it, as a device of the platform.

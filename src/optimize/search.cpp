@@ -9,8 +9,9 @@
 namespace regatta::optimize {
 namespace {
 
-// Choices that are all tried, at most. More take longer than a second.
-constexpr double most_tried = 40'000;
+// Choices are all tried if there are at most so many, times the nodes of the platform: the exchange
+// of a choice is priced node by node. More take longer than a second or two.
+constexpr double most_tried = 200'000;
 
 using Parts = std::vector<NodeUse::Part>;
 
@@ -50,10 +51,12 @@ class Search {
   }
 
   Found run() {
-    double choices = 1;
-    for (std::size_t k = 0; k < ways_.size(); ++k)
+    double choices = 1, nodes = 0;
+    for (std::size_t k = 0; k < ways_.size(); ++k) {
       choices *= combinations(problem_.nodes[k].count, ways_[k].size());
-    found_.every_choice = choices <= most_tried;
+      nodes += static_cast<double>(problem_.nodes[k].count);
+    }
+    found_.every_choice = choices * nodes <= most_tried;
     if (found_.every_choice) {
       std::vector<NodeUse> uses;
       try_all(0, 0, problem_.nodes.empty() ? 0 : problem_.nodes.front().count, uses);

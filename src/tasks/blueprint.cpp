@@ -95,7 +95,7 @@ std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup
   // Each group's channels are padded on their own, but for depthwise convolutions, whose groups
   // are the channels.
   const std::int64_t groups = node.attributes.integer("groups", 1);
-  const bool depthwise = groups == weight[0] && weight[1] == 1;
+  const bool depthwise = groups > 1 && groups == weight[0] && weight[1] == 1;
   const std::size_t padded =
       pixels * (depthwise ? padded_channels(weight[0])
                           : static_cast<std::size_t>(groups) * padded_channels(weight[0] / groups) *

@@ -132,10 +132,12 @@ std::vector<Job> make_jobs(const Search& search) {
           other.kind = control;
           other.id = branch + number + std::string(kind_name(control));
           if (control == JobKind::fresh) {
-            // One-shot masks are the same at every reset point, and so is the mask with new
-            // weights.
-            if (!search.iterative && reset != search.resets.front()) continue;
-            if (!search.iterative) other.id = prefix + number + "fresh";
+            // A mask of the dense network is the same at every reset point, and so is that mask
+            // with new weights.
+            if (trained == dense) {
+              if (reset != search.resets.front()) continue;
+              other.id = prefix + number + "fresh";
+            }
             other.reset = 0;
             other.start.clear();
             other.steps = search.last_step;

@@ -73,8 +73,8 @@ std::vector<Cell> cells_of(const std::vector<ResultRow>& rows) {
   return cells;
 }
 
-// A one-shot mask with new weights is the same at every reset point; an iterative one has its own,
-// but starts at step 0 and is told apart by the ticket that it belongs to.
+// A mask with new weights starts at step 0; which reset point's ticket it belongs to is in its
+// name.
 std::int64_t branch_of(const Job& job) {
   const std::size_t at = job.id.find("-reset");
   return at == std::string::npos ? job.reset : std::stoll(job.id.substr(at + 6));
@@ -207,6 +207,7 @@ Results results_of(const SearchFolder& folder) {
   Results results;
   results.jobs = folder.jobs().size();
   std::set<JobKind> controls;
+  std::set<int> shared_levels;  // whose mask with new weights belongs to all reset points
   for (std::size_t i = 0; i < folder.jobs().size(); ++i) {
     Job job = folder.jobs()[i];
     add_spans(job, folder.state(i), results.spans);
@@ -214,20 +215,20 @@ Results results_of(const SearchFolder& folder) {
     job.reset = branch_of(job);  // so that controls stand beside their tickets
     if (job.kind == JobKind::fresh || job.kind == JobKind::random) controls.insert(job.kind);
     results.rows.push_back(row_of(job, folder.state(i).last()));
-    // The one mask with new weights stands beside the tickets of all reset points.
-    if (job.kind == JobKind::fresh && folder.jobs()[i].id.find("-reset") == std::string::npos)
+    if (job.kind == JobKind::fresh && job.id.find("-reset") == std::string::npos) {
       results.rows.back().job.reset = folder.search().resets.front();
+      shared_levels.insert(job.level);
+    }
   }
   results.cells = cells_of(results.rows);
-  if (!folder.search().iterative) {
-    const std::vector<Cell> found = results.cells;
-    for (const Cell& cell : found)
-      for (const std::int64_t reset : folder.search().resets)
-        if (cell.kind == JobKind::fresh && reset != cell.reset) {
-          results.cells.push_back(cell);
-          results.cells.back().reset = reset;
-        }
-  }
+  const std::vector<Cell> found = results.cells;
+  for (const Cell& cell : found)
+    for (const std::int64_t reset : folder.search().resets)
+      if (cell.kind == JobKind::fresh && shared_levels.contains(cell.level) &&
+          reset != cell.reset) {
+        results.cells.push_back(cell);
+        results.cells.back().reset = reset;
+      }
   for (const std::int64_t reset : folder.search().resets)
     for (const JobKind control : controls)
       results.wins.push_back(win_over(results, reset, control, folder.search().levels));

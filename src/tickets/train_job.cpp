@@ -279,10 +279,7 @@ std::optional<Mask> mask_of(const SearchFolder& folder, const Job& job) {
     if (previous) options.previous = &*previous;
     Weights initial;
     if (options.by == Criterion::magnitude_increase) {
-      const fs::path start =
-          kept_checkpoint(folder.run_of(job.start.empty() ? job.pruned : job.start), job.reset) /
-          "model.safetensors";
-      initial = weights_from(network, read_safetensors(start), start.string());
+      initial = initial_weights(network, job.seed);
       options.initial = &initial;
     }
     if (options.by == Criterion::random) options.seed = seed_for("prune", job);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -35,10 +36,10 @@ std::vector<ParameterId> maskable(const Graph& graph) {
 }
 
 std::string model_mark(const Graph& graph) {
-  Json parameters = Json::object();  // sorted by name: fusing may change their order
+  std::map<std::string, std::string> shapes;  // by name: fusing may change the order
   for (const Parameter& parameter : graph.parameters())
-    parameters[parameter.name] = parameter.shape.text();
-  return graph.name() + "#" + sha256_hex(parameters.dump()).substr(0, 8);
+    shapes[parameter.name] = parameter.shape.text();
+  return graph.name() + "#" + sha256_hex(Json(shapes).dump()).substr(0, 8);
 }
 
 Mask whole_mask(const Graph& graph) {

@@ -65,7 +65,7 @@ std::shared_ptr<Transport> open_mpi() {
   const auto open = reinterpret_cast<OpenMpi*>(::dlsym(library, mpi_library_entry));
   if (!open) throw InputError(std::string(mpi_library_name) + " is of another version; reinstall");
   std::string trouble;
-  std::shared_ptr<Transport> transport(open(trouble));
+  std::shared_ptr<Transport> transport(open(library, trouble));
   if (!transport) throw InputError("MPI did not start: " + trouble);
   return transport;
 }

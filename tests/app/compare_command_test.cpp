@@ -70,8 +70,9 @@ TEST(CompareCommand, TellsOfEveryQuantityWhatWasBoundPlannedSimulatedAndMeasured
   for (const char* column : {"planned", "simulated", "measured"}) {
     EXPECT_GT(step.at(column).get<double>(), 0) << column;
     // There is a bound where all was measured, and the profile is not outdated.
-    if (!step.at("bound").is_null())
+    if (!step.at("bound").is_null()) {
       EXPECT_LE(step["bound"].get<double>(), step[column].get<double>()) << column;
+    }
   }
   // The buffers of a plan are known before it runs.
   for (const Json& row : result["rows"])

@@ -48,6 +48,7 @@ Platform unequal(std::int64_t memory = std::int64_t{1} << 34) {
   };
   platform.nodes = {node("fast", 1, 3e10), node("slow", 2, 1e10), node("box", 1, 1e10)};
   platform.nodes.back().groups.push_back(group_of("gpu", DeviceKind::cuda, 1e11, memory));
+  platform.network.link = {1e9, 1e-6};
   return platform;
 }
 

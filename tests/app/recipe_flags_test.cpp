@@ -147,14 +147,15 @@ TEST_F(RecipeFlagsTest, GroupsOfBatchNormAreTheRunsOnAnyPlan) {
   EXPECT_EQ(recipe_of("cut"), recipe_of("whole"));
   const ProgramRun resumed = run_regatta({"train", "--resume", at("cut"), "--epochs", "2"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  const auto loss_of = [&](const char* name) {
+  // Training is chaotic: of later steps, rounding decides too.
+  const auto losses_of = [&](const char* name) {
     std::ifstream metrics(folder.path() / name / "metrics.jsonl");
-    double loss = 0;
-    for (std::string line; std::getline(metrics, line);)
-      if (const Json json = Json::parse(line); json.contains("loss")) loss = json["loss"];
-    return loss;
+    std::vector<double> losses;
+    for (std::string line; std::getline(metrics, line) && losses.size() < 2;)
+      losses.push_back(Json::parse(line).at("loss"));
+    return losses;
   };
-  EXPECT_NEAR(loss_of("cut"), loss_of("whole"), 0.02 * loss_of("whole"));
+  EXPECT_THAT(losses_of("cut"), testing::Pointwise(testing::DoubleNear(1e-3), losses_of("whole")));
   const ProgramRun eval =
       run_regatta({"eval", "--run", at("cut"), "--data", "synth:3x32x32/3@10", "--batch", "7"});
   EXPECT_EQ(eval.code, 0) << eval.err;

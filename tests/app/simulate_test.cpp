@@ -41,7 +41,7 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
   for (const char* text : {"oak · cpu 0", "\nworker ", "busiest of 8 links", "oak → switch"})
     EXPECT_THAT(traced.out, HasSubstr(text));
   EXPECT_EQ(run_regatta({"doctor", run}).code, 0);
-  EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("laptop")}).code, 0);
+  EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("lab")}).code, 0);
 }
 
 // Two sites over a slow link: a ring crosses it with every step, sums of sites cross it once.

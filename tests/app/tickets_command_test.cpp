@@ -204,31 +204,35 @@ TEST_F(Tickets, AnExportHasTheNamesOfPyTorchsPruning) {
 }
 
 TEST_F(Tickets, ACompactedNetworkGivesTheSameAnswersAndTrains) {
-  succeed("train --model lenet5 --data synth:1x28x28/10@64 --steps 2 --test none --out @dense");
-  succeed("tickets prune @dense --keep 0.3 --scope channel --out @mask");
-  succeed(
-      "train --model lenet5 --data synth:1x28x28/10@64 --steps 2 --test none --mask @mask --out "
-      "@ticket");
-  succeed("tickets compact @ticket --out @small --json @small.json");
-  const Json told = read_json(at("small.json"));
-  EXPECT_LT(told["channels"]["after"], told["channels"]["before"]);
-  EXPECT_LT(told["multiply_adds"]["after"], told["multiply_adds"]["before"]);
-  const std::string data = " --data synth:1x28x28/10@64 --out ";
-  const std::string files = " --model @small/network.json --weights @small/model.safetensors";
-  succeed("predict --run @ticket" + data + "@whole.npy");
-  succeed("predict" + files + data + "@less.npy");
-  const NpyArray whole = read_npy(at("whole.npy")), less = read_npy(at("less.npy"));
-  ASSERT_EQ(whole.shape, less.shape);
-  for (std::size_t i = 0; i < whole.bytes.size() / 4; ++i) {
-    float a = 0, b = 0;
-    std::memcpy(&a, whole.bytes.data() + 4 * i, 4);
-    std::memcpy(&b, less.bytes.data() + 4 * i, 4);
-    ASSERT_NEAR(a, b, 1e-4);
+  const std::string data = " --data synth:1x28x28/10@64 ", steps = "--steps 2 --test none ";
+  succeed("train --model lenet5" + data + steps + "--out @dense");
+  // The second one is left with layers of one channel each.
+  for (const std::string how : {"0.3 --scope channel", "0.01 --scope global"}) {
+    const std::string name = how.substr(0, 4) == "0.3 " ? "a" : "b";
+    succeed("tickets prune @dense --keep " + how + " --out @mask-" + name);
+    succeed("train --model lenet5" + data + steps + "--mask @mask-" + name + " --out @" + name);
+    const std::string small = "@small-" + name;
+    succeed("tickets compact @" + name + " --out " + small + " --json @small.json");
+    const Json told = read_json(at("small.json"));
+    EXPECT_LT(told["channels"]["after"], told["channels"]["before"]);
+    EXPECT_LT(told["multiply_adds"]["after"], told["multiply_adds"]["before"]);
+    succeed("predict --run @" + name + data + "--out @whole.npy");
+    succeed("predict --model " + small + "/network.json --weights " + small + "/model.safetensors" +
+            data + "--out @less.npy");
+    const NpyArray whole = read_npy(at("whole.npy")), less = read_npy(at("less.npy"));
+    ASSERT_EQ(whole.shape, less.shape);
+    for (std::size_t i = 0; i < whole.bytes.size() / 4; ++i) {
+      float a = 0, b = 0;
+      std::memcpy(&a, whole.bytes.data() + 4 * i, 4);
+      std::memcpy(&b, less.bytes.data() + 4 * i, 4);
+      ASSERT_NEAR(a, b, 1e-4);
+    }
+    succeed("train --model " + small + "/network.json --init " + small +
+            "/model.safetensors --mask " + small + "/mask.safetensors" + data + steps +
+            "--out @on-" + name);
+    EXPECT_THAT(refused("tickets compact @" + name + " --out " + small),
+                HasSubstr("is there already"));
   }
-  succeed(
-      "train --model @small/network.json --init @small/model.safetensors --mask "
-      "@small/mask.safetensors --data synth:1x28x28/10@64 --steps 2 --test none --out @on");
-  EXPECT_THAT(refused("tickets compact @ticket --out @small"), HasSubstr("is there already"));
 }
 
 TEST_F(Tickets, EverySubcommandHasHelpWithAnExample) {

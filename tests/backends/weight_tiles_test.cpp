@@ -47,7 +47,7 @@ std::vector<float> packed_by_onednn(const Weights& weights, const memory::desc& 
 }
 
 TEST(WeightTiles, LieAsOneDnnWouldLayThem) {
-  for (const auto [name, block] :
+  for (const auto& [name, block] :
        {std::pair{tag::OIhw16i16o, 16}, std::pair{tag::OIhw16o16i, 16},
         std::pair{tag::IOhw16o16i, 16}, std::pair{tag::OIhw8i8o, 8}, std::pair{tag::OIhw8o8i, 8}})
     for (const WeightCounts counts :

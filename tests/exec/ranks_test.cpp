@@ -60,9 +60,8 @@ RankedPlan ranked(const Graph& graph, std::int64_t batch, const PlanOptions& opt
   std::vector<int> sites;
   for (int rank = 0; rank < ranks()->size(); ++rank) {
     names.push_back("rank " + std::to_string(rank));
-    // Ranks need not be alike.
-    resources.push_back({names.back(), 1 + rank % 2,
-                         plan_for(graph, batch, {}).nodes.front().groups.front().layout});
+    resources.push_back(
+        {names.back(), 1, plan_for(graph, batch, {}).nodes.front().groups.front().layout});
     sites.push_back(rank / 2);
   }
   if (options.deterministic)
@@ -102,8 +101,9 @@ TEST_P(RankedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   const ExecutedRun run =
       execute_by(sgd, graph, plan.own, make_input<float>(graph, fixture.images(), fixture.calm()),
                  static_cast<int>(fixture.steps()), plan.ranks);
-  if (ranks()->rank() == 0)
+  if (ranks()->rank() == 0) {
     EXPECT_EQ(fixture.compare_logits(std::span<const float>(run.logits), {}), Failures{});
+  }
   EXPECT_EQ(fixture.compare_losses(run.losses, {}), Failures{});
   EXPECT_EQ(fixture.compare_gradients(graph, run.gradients, {}), Failures{});
   EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
@@ -157,13 +157,11 @@ TEST_F(RankedRun, DeterministicLeNet5HasTheBitsOfOneProcess) {
 }
 
 TEST_F(RankedRun, DeterministicBatchNormHasTheBitsOfOneProcess) {
-  expect_bits_of_one_process(
-      fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 12);
+  expect_bits_of_one_process(fuse(build_model("resnet20")), 12);
 }
 
 TEST_F(RankedRun, GroupedBatchNormHasTheBitsOfOneProcess) {
-  expect_bits_of_one_process(
-      grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 2), 12);
+  expect_bits_of_one_process(grouped(fuse(build_model("resnet20")), 2), 12);
 }
 
 TEST_F(RankedRun, AShortLastBatchIsSharedOutLikeAFullOne) {
@@ -202,11 +200,7 @@ class Tiny {
   explicit Tiny(std::int64_t batch)
       : graph_(fuse(build_model("tiny"))),
         plan_(ranked(graph_, batch, {}, shares_for(batch, Shares::equal), NodeUpdate::ring)),
-        executor_(graph_, plan_.own,
-                  {.numbers = {.samples = Dtype::f32, .optimizer = {}},
-                   .normalisation = {1.0f, {0.0f}, {1.0f}},
-                   .training = true,
-                   .ranks = plan_.ranks}) {
+        executor_(graph_, plan_.own, options_of(plan_)) {
     for (std::uint32_t p = 0; p < graph_.parameters().size(); ++p)
       executor_.set_parameter(
           ParameterId{p},
@@ -214,6 +208,16 @@ class Tiny {
                              0.01f));
     executor_.wait(executor_.submit(Job::prepare, {}));
     input_.samples = batch;
+  }
+
+  static ExecOptions options_of(const RankedPlan& plan) {
+    ExecOptions options;
+    options.numbers.samples = Dtype::f32;
+    options.normalisation.scale = 1;
+    options.normalisation.mean.assign(1, 0.0f);
+    options.normalisation.deviation.assign(1, 1.0f);
+    options.ranks = plan.ranks;
+    return options;
   }
 
   Executor& executor() { return executor_; }
@@ -260,7 +264,10 @@ TEST_F(RankedRun, WishesOfAnyRankReachAll) {
   EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(Job::train, input)).wishes, 2u);
 }
 
-TEST_F(RankedRun, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
+// Started apart: what was on its way stays in MPI, and would meet the next executor's messages.
+class RankedFailure : public RankedRun {};
+
+TEST_F(RankedFailure, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
   Tiny tiny(8);
   const bool culprit = ranks()->rank() == 1;
   const StepInput input = tiny.input([culprit](std::int64_t) -> float {
@@ -288,18 +295,24 @@ TEST_F(RankedRun, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
   }
 }
 
-class RanksOverMpi : public testing::TestWithParam<int> {};
+class RanksOverMpi : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = mpi_missing(); !why.empty()) GTEST_SKIP() << why;
+  }
+  static void expect_success(int count, const std::string& filter) {
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+    const ProgramResult result =
+        mpirun(count, {self.string(), "--gtest_filter=" + filter, "--gtest_brief=1"});
+    EXPECT_EQ(result.status, 0) << result.output;
+  }
+};
 
-TEST_P(RanksOverMpi, AllOfRankedRunPasses) {
-  if (const std::string why = mpi_missing(); !why.empty()) GTEST_SKIP() << why;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const ProgramResult result = mpirun(
-      GetParam(), {self.string(), "--gtest_filter=RankedRun.*:*RankedParity.*", "--gtest_brief=1"});
-  EXPECT_EQ(result.status, 0) << result.output;
+TEST_F(RanksOverMpi, TwoRanksPassAll) { expect_success(2, "RankedRun.*:*RankedParity.*"); }
+TEST_F(RanksOverMpi, ThreeRanksPassThoseThatTellThemApart) {
+  expect_success(3, "RankedRun.Deterministic*:*RankedParity*tiny*");
 }
-
-INSTANTIATE_TEST_SUITE_P(Counts, RanksOverMpi, testing::Values(2, 3),
-                         [](const auto& each) { return std::to_string(each.param) + "Ranks"; });
+TEST_F(RanksOverMpi, AFailingRankEndsAll) { expect_success(3, "RankedFailure.*"); }
 
 }  // namespace
 }  // namespace regatta

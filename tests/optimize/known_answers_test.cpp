@@ -155,6 +155,21 @@ TEST(KnownAnswers, MemoryDecidesHowMuchAFastDeviceGets) {
   EXPECT_TRUE(std::isinf(lower_bound(problem, Quantity::step_s, {}))) << "and the bound proves it";
 }
 
+TEST(KnownAnswers, ADeviceThatExchangesNothingHoldsMore) {
+  Problem problem = always_on(20, {{"gpu", 0.1, 5, 50}, {"old", 1, 5, 50}});
+  problem.nodes[0].devices[0].most_samples = 12;
+  problem.nodes[0].devices[0].most_alone = 20;
+  // Beside 'old' 12 and 8 samples, 8 s; alone 2 s.
+  EXPECT_EQ(shares(problem, best(problem, Objective::time)), (Shares{20, 0}));
+}
+
+TEST(KnownAnswers, AMoneyBoundIsSharpHoweverSmallTheMoney) {
+  Problem problem = switched_off(10, {{"owned", 1, 100, 260}});
+  problem.money_per_joule = 1e-12;
+  const double cost = best(problem, Objective::cost).outcome.cost;
+  EXPECT_NEAR(lower_bound(problem, Quantity::cost, {}) / cost, 1, 1e-6);
+}
+
 TEST(KnownAnswers, MoneyIsRentOrValueLostAndEnergy) {
   // A thousand steps of 10 samples. Owned: 10 s a step, 3.6 MJ at 0.5 for the MJ. Rented: 1 s.
   Problem problem = switched_off(10, {{"owned", 1, 100, 260}, {"rented", 0.1, 500, 500}});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/op.h"
 #include "models/models.h"
 #include "plan/rank_plan.h"
 #include "tasks/task_list.h"
@@ -62,9 +63,12 @@ TEST(RankLists, ChunksOfAllRanksMeetAtEveryBatchNormBothWays) {
   const Blueprint blueprint = rank_of(graph, 1, false, NodeUpdate::ring);
   const TaskList list = lower(blueprint, Job::train);
   EXPECT_EQ(faults(list), std::vector<std::string>{});
-  EXPECT_EQ(tasks_with(list, Phase::combine), 19);
-  EXPECT_EQ(tasks_with(list, Phase::exchange_sums), 19);
-  EXPECT_EQ(tasks_with(list, Phase::exchange_gradient_sums), 19);
+  const auto meetings =
+      std::ranges::count_if(graph.nodes(), [](const Node& node) { return node.op->meets; });
+  ASSERT_GT(meetings, 0);
+  EXPECT_EQ(tasks_with(list, Phase::combine), meetings);
+  EXPECT_EQ(tasks_with(list, Phase::exchange_sums), meetings);
+  EXPECT_EQ(tasks_with(list, Phase::exchange_gradient_sums), meetings);
   // Evaluation never meets.
   EXPECT_EQ(tasks_with(lower(blueprint, Job::evaluate), Phase::exchange_sums), 0);
 }

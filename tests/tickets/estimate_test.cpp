@@ -43,7 +43,7 @@ TEST(Estimate, SpeedsAreNumbersWithCounts) {
   ASSERT_EQ(mixed.size(), 4u);
   EXPECT_EQ(mixed[2].speed, 0.5);
   EXPECT_EQ(mixed[3].speed, 4);
-  for (const char* wrong : {"", "0", "x", "2x", "-1", "1x0", "1.5x1", "2,,1", "1xnan", "1e9"})
+  for (const char* wrong : {"", "0", "x", "2x", "-1", "1x0", "1.5x1", "2,,1", "1xnan", "1000000"})
     EXPECT_THROW(parse_speeds("--workers", wrong), InputError) << wrong;
 }
 

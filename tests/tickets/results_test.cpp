@@ -79,6 +79,9 @@ TEST_F(Found, CellsHaveMeanAndRangeOverSeeds) {
   EXPECT_DOUBLE_EQ(cell->density, 0.25);
   // A control with new weights starts at step 0, and still stands beside its ticket.
   EXPECT_NE(results.find(JobKind::fresh, 5, 2), nullptr);
+  // The first level's mask is the same at both reset points.
+  EXPECT_NE(results.find(JobKind::fresh, 0, 1), nullptr);
+  EXPECT_NE(results.find(JobKind::fresh, 5, 1), nullptr);
 }
 
 TEST_F(Found, TicketsWinWhereTheWorstBeatsTheBestControl) {

@@ -81,8 +81,9 @@ class FakeTrainer : public Trainer {
       char name[32];
       std::snprintf(name, sizeof name, "log-%04d.json", number);
       const auto path = job_folder(folder.path(), folder.jobs()[job].id) / name;
-      if (const auto at = store_.files.find(path.string()); at != store_.files.end())
+      if (const auto at = store_.files.find(path.string()); at != store_.files.end()) {
         EXPECT_EQ(at->second.bytes.find("\"result\""), std::string::npos);
+      }
     }
     return std::make_unique<FakeJob>(store_, trained_, job, claim, speed_);
   }
@@ -264,7 +265,7 @@ TEST_F(Workers, FasterOnesDoMore) {
 // Random kills, sleeps, restarts, full disks, lost answers and old listings.
 TEST_F(Workers, NothingIsLostOrDoneTwiceWhateverHappens) {
   int all_kills = 0;
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(seed);
     store = Store{};
     trained = Trained{};
@@ -321,7 +322,7 @@ TEST_F(Workers, NothingIsLostOrDoneTwiceWhateverHappens) {
     if (HasFailure()) return;
     all_kills += kills;
   }
-  EXPECT_GE(all_kills, 40);
+  EXPECT_GE(all_kills, 20);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Ranks over MPI. Built as a library of its own: see transport/launcher.h.
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <climits>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,21 +14,64 @@
 namespace regatta {
 namespace {
 
+// MPI's own functions: see mpi_library.h.
+struct Mpi {
+  decltype(&MPI_Init_thread) init_thread;
+  decltype(&MPI_Finalize) finalize;
+  decltype(&MPI_Abort) abort;
+  decltype(&MPI_Comm_dup) comm_dup;
+  decltype(&MPI_Comm_free) comm_free;
+  decltype(&MPI_Comm_rank) comm_rank;
+  decltype(&MPI_Comm_size) comm_size;
+  decltype(&MPI_Comm_get_attr) comm_get_attr;
+  decltype(&MPI_Isend) isend;
+  decltype(&MPI_Irecv) irecv;
+  decltype(&MPI_Iallreduce) iallreduce;
+  decltype(&MPI_Test) test;
+  decltype(&MPI_Cancel) cancel;
+  decltype(&MPI_Request_free) request_free;
+} mpi;
+
+// Whether all were found.
+bool find_functions(void* library) {
+  bool all = true;
+  const auto find = [&](auto& function, const char* name) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+    all = all && function;
+  };
+  find(mpi.init_thread, "MPI_Init_thread");
+  find(mpi.finalize, "MPI_Finalize");
+  find(mpi.abort, "MPI_Abort");
+  find(mpi.comm_dup, "MPI_Comm_dup");
+  find(mpi.comm_free, "MPI_Comm_free");
+  find(mpi.comm_rank, "MPI_Comm_rank");
+  find(mpi.comm_size, "MPI_Comm_size");
+  find(mpi.comm_get_attr, "MPI_Comm_get_attr");
+  find(mpi.isend, "MPI_Isend");
+  find(mpi.irecv, "MPI_Irecv");
+  find(mpi.iallreduce, "MPI_Iallreduce");
+  find(mpi.test, "MPI_Test");
+  find(mpi.cancel, "MPI_Cancel");
+  find(mpi.request_free, "MPI_Request_free");
+  return all;
+}
+
 class MpiMessage : public Message {
  public:
   explicit MpiMessage(bool receives) : receives_(receives) {}
   // One that is given up: the run is at its end.
   ~MpiMessage() override {
     if (request_ == MPI_REQUEST_NULL) return;
-    if (receives_) MPI_Cancel(&request_);
-    MPI_Request_free(&request_);
+    if (receives_) mpi.cancel(&request_);
+    mpi.request_free(&request_);
   }
   MpiMessage(const MpiMessage&) = delete;
   MpiMessage& operator=(const MpiMessage&) = delete;
   MPI_Request& request() { return request_; }
   bool done() override {
     int flag = 0;
-    MPI_Test(&request_, &flag, MPI_STATUS_IGNORE);
+    mpi.test(&request_, &flag, MPI_STATUS_IGNORE);
     return flag != 0;
   }
 
@@ -44,18 +89,18 @@ int count_of(std::size_t bytes) {
 class MpiTransport : public Transport {
  public:
   MpiTransport() {
-    MPI_Comm_dup(MPI_COMM_WORLD, &ranks_);
-    MPI_Comm_rank(ranks_, &rank_);
-    MPI_Comm_size(ranks_, &size_);
+    mpi.comm_dup(MPI_COMM_WORLD, &ranks_);
+    mpi.comm_rank(ranks_, &rank_);
+    mpi.comm_size(ranks_, &size_);
     void* value = nullptr;
     int found = 0;
-    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&value), &found);
+    mpi.comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&value), &found);
     largest_tag_ = found ? *static_cast<int*>(value) : 32767;
   }
   ~MpiTransport() override {
-    for (MPI_Comm& channel : channels_) MPI_Comm_free(&channel);
-    MPI_Comm_free(&ranks_);
-    MPI_Finalize();
+    for (MPI_Comm& channel : channels_) mpi.comm_free(&channel);
+    mpi.comm_free(&ranks_);
+    mpi.finalize();
   }
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -66,26 +111,26 @@ class MpiTransport : public Transport {
 
   std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) override {
     auto message = std::make_unique<MpiMessage>(false);
-    MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, ranks_, &message->request());
+    mpi.isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, ranks_, &message->request());
     return message;
   }
   std::unique_ptr<Message> receive(int from, int tag, std::span<std::byte> data) override {
     auto message = std::make_unique<MpiMessage>(true);
-    MPI_Irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, ranks_, &message->request());
+    mpi.irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, ranks_, &message->request());
     return message;
   }
   std::unique_ptr<Message> sum(int channel, std::span<float> values) override {
     auto message = std::make_unique<MpiMessage>(false);
-    MPI_Iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_FLOAT, MPI_SUM,
+    mpi.iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_FLOAT, MPI_SUM,
                    channels_.at(static_cast<std::size_t>(channel)), &message->request());
     return message;
   }
   void open_channels(int count) override {
     while (channels_.size() < static_cast<std::size_t>(count))
-      MPI_Comm_dup(ranks_, &channels_.emplace_back());
+      mpi.comm_dup(ranks_, &channels_.emplace_back());
   }
   void end_all(int code) override {
-    MPI_Abort(MPI_COMM_WORLD, code);
+    mpi.abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
 
@@ -112,16 +157,21 @@ void set_defaults() {
 }  // namespace regatta
 
 extern "C" __attribute__((visibility("default"))) regatta::Transport* regatta_open_mpi(
-    std::string& trouble) {
+    void* library, std::string& trouble) {
+  using regatta::mpi;
+  if (!regatta::find_functions(library)) {
+    trouble = "its library lacks functions of MPI 3";
+    return nullptr;
+  }
   regatta::set_defaults();
   int given = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
+  if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
     trouble = "MPI_Init_thread failed";
     return nullptr;
   }
   if (given < MPI_THREAD_MULTIPLE) {
     trouble = "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE)";
-    MPI_Finalize();
+    mpi.finalize();
     return nullptr;
   }
   return new regatta::MpiTransport();  // NOLINT(cppcoreguidelines-owning-memory): taken over
