@@ -54,7 +54,7 @@ class TicketTorture : public testing::Test {
     return words(
         "tickets search --model tiny --data synth:1x12x12/3@40 --test synth:1x12x12/3@16 --batch 8 "
         "--optimizer adamw --lr 0.01 --levels 2 --rate 0.5 --resets 0,3 --epochs 2 --lease 2s "
-        "--checkpoint-every 1 --deterministic --workers 1 --out " +
+        "--checkpoint-every 3 --deterministic --workers 1 --out " +
         into.string());
   }
 
