@@ -44,6 +44,7 @@ format: setup    ## format all C++ in place
 
 parity: build    ## compare numbers with PyTorch (needs python3-torch)
 	@/usr/bin/python3 scripts/parity-checkpoint build/regatta
+	@/usr/bin/python3 scripts/parity-ticket build/regatta
 	@scripts/parity-fixtures --whole build/parity
 	@scripts/parity-zoo --whole build/parity
 	@REGATTA_PARITY=build/parity build/regatta_tests --gtest_filter='*Parity*'

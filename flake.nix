@@ -41,7 +41,7 @@
           nativeBuildInputs = with pkgs; [ cmake ninja pkg-config ];
           buildInputs = with pkgs; [
             starpu oneDNN hwloc openssl zlib sqlite libjpeg libpng onnx protobuf simgrid
-            nlohmann_json cli11
+            nlohmann_json cli11 clp coin-utils gmp openmpi
           ];
           # The report page's npm packages cannot be fetched inside Nix's sandbox.
           cmakeFlags = [ "-DREGATTA_PAGE=OFF" "-DREGATTA_TESTS=OFF" "-DREGATTA_CUDA=OFF" ];

@@ -212,15 +212,15 @@ int run_program(std::span<const char* const> arguments) {
   } const afterwards;
   const auto complain = [](const std::string& text) {
     quiet.end();
-    std::cerr << "regatta: " << text << "\n";
+    std::cerr << "regatta: " + text + "\n";  // at once: other ranks may speak too
   };
   occupy_closed_descriptors();
   try {
     const int code = dispatch(arguments);
     if (code == 0) require_printed();
     return code;
-  } catch (const ToldElsewhere& told) {
-    return told.code();
+  } catch (const ToldElsewhere&) {
+    return 0;
   } catch (const InputError& error) {
     complain(one_line(error.what()));
     return 2;

@@ -56,7 +56,7 @@ void train_with_others(Ranks* ranks, Executor& executor, const std::function<voi
     if (speaks) std::cerr << "\nregatta: " << silent.what() << way_back() << std::endl;
     ranks->transport()->end_all(try_again_code);
   } catch (const RankFailed&) {
-    throw ToldElsewhere(2);
+    throw ToldElsewhere();
   } catch (const std::exception& error) {
     executor.give_up(error.what());
     throw InputError(ranks->first() ? error.what() : ranks->name() + ": " + error.what());

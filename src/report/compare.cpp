@@ -130,18 +130,18 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
   const std::optional<double> bound = made.profile_outdated ? std::nullopt : planned.bound;
   made.rows.push_back(
       {"step_s", "s", bound, planned.step_s, simulated.step_s(), measured.step_s()});
-  // Of the tasks as they were: no order of them on so many workers takes less.
-  const auto best_order = [](const Measure& each) {
-    return trace::seconds(each.analysis.bound) / each.steps;
-  };
-  made.rows.push_back({"best order of these tasks", "s", std::nullopt, std::nullopt,
-                       best_order(simulated), best_order(measured)});
   const auto least_j =
       planned.watts && bound ? std::optional(*planned.watts * *bound) : std::nullopt;
   made.rows.push_back(
       {"energy_j", "J", least_j, planned.energy_j, simulated.energy_j(), measured.energy_j()});
   made.rows.push_back({"peak_bytes", "bytes", std::nullopt, planned.peak_bytes,
                        simulated.peak_bytes(), measured.peak_bytes()});
+  // Of the tasks as they were: no order of them on so many workers takes less.
+  const auto best_order = [](const Measure& each) {
+    return trace::seconds(each.analysis.bound) / each.steps;
+  };
+  made.rows.push_back({"best order of these tasks", "s", std::nullopt, std::nullopt,
+                       best_order(simulated), best_order(measured)});
   for (std::size_t w = 0; w < measured.record.workers.size(); ++w)
     made.rows.push_back({"busy " + measured.record.workers[w].name, "share", std::nullopt,
                          w < planned.busy.size() ? std::optional(planned.busy[w]) : std::nullopt,

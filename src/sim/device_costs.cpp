@@ -18,7 +18,8 @@ double bytes_touched(const TaskList& list, const Task& task) {
 Estimate DeviceCosts::of(const Task& task, int busy) const {
   Estimate cost = base_.of(task, busy);
   // Loading and delivering are the host's, which is not what the group's speed speaks of.
-  if (task.on_host) return cost;
+  // A task that also computes, as that of a whole step does, goes by the group's speed.
+  if (task.on_host && task.flops <= 0) return cost;
   const DeviceSpeed& speed = speeds_[task.group.value];
   double factor = speed.factor;
   if (task.flops <= 0 && speed.memory_bandwidth > 0 && cost.seconds > 0)
@@ -32,7 +33,7 @@ Estimate DeviceCosts::of(const Task& task, int busy) const {
 double sustained_flops(const TaskList& list, const TaskCosts& costs, GroupId group) {
   double flops = 0, seconds = 0;
   for (const Task& task : list.tasks) {
-    if (task.on_host || task.group != group || task.flops <= 0) continue;
+    if (task.group != group || task.flops <= 0) continue;
     flops += task.flops;
     seconds += costs.of(task, 1).seconds;
   }

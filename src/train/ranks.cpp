@@ -208,7 +208,7 @@ void Ranks::agree(const std::string& failure) {
   const auto found =
       std::ranges::find_if(all, [](const std::string& each) { return !each.empty(); });
   if (found == all.end()) return;
-  if (!first()) throw ToldElsewhere(2);
+  if (!first()) throw ToldElsewhere();
   const bool everywhere =
       std::ranges::all_of(all, [&](const std::string& each) { return each == *found; });
   throw InputError(
@@ -219,7 +219,7 @@ void Ranks::require_same(const std::string& what, const std::string& text) {
   const std::vector<std::string> all = gather(text);
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
-    if (!first()) throw ToldElsewhere(2);
+    if (!first()) throw ToldElsewhere();
     throw InputError(names_[r] + " has " + what + " " + all[r] + ", " + names_[0] + " has " +
                      all[0] + "; all ranks need the same");
   }
@@ -285,7 +285,11 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
     } catch (const InputError& error) {
       failure = error.what();
     }
-  ranks.agree(failure);
+  // What is wrong with the plan is wrong for all: no rank is to blame.
+  if (!ranks.from_first(failure).empty()) {
+    if (!ranks.first()) throw ToldElsewhere();
+    throw InputError(failure);
+  }
   job.plan_of_all = plan_from_json(Json::parse(ranks.from_first(plan_text)), job.graph);
   const auto number = static_cast<std::size_t>(ranks.rank());
   job.plan = plan_of_node(*job.plan_of_all, number);

@@ -13,14 +13,11 @@
 
 namespace regatta {
 
-// What went wrong is told by another rank: this one ends without a word.
+// What went wrong is told by another rank: this one ends without a word, and with code 0, because
+// launchers end all ranks as soon as one fails, perhaps before the other has spoken.
 class ToldElsewhere : public Error {
  public:
-  explicit ToldElsewhere(int code) : Error("told by another rank"), code_(code) {}
-  int code() const { return code_; }
-
- private:
-  int code_;
+  ToldElsewhere() : Error("told by another rank") {}
 };
 
 class Ranks {

@@ -25,8 +25,10 @@ using ::testing::HasSubstr;
 Graph norm_network(bool residual) {
   NetBuilder net("norm", {3, 7, 7});
   const NodeId a = net.conv("a", net.input(), {.channels = 32, .kernel = 3});
+  // Before the norm: only what is there already can be fused with it.
+  const NodeId b = residual ? net.conv("b", net.input(), {.channels = 32, .kernel = 3}) : NodeId{};
   NodeId y = net.batch_norm("y", a);
-  if (residual) y = net.add(y, net.conv("b", net.input(), {.channels = 32, .kernel = 3}));
+  if (residual) y = net.add(y, b);
   return fuse(std::move(net).finish(net.dense("head", net.relu(y), 2)));
 }
 

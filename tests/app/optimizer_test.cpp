@@ -175,22 +175,6 @@ TEST(PlanObjective, CountsNodesThatRestAsThePlatformSays) {
   EXPECT_NEAR(joules_of(with) - joules_of(without), 50 * step_of(with), 1e-6 * joules_of(with));
 }
 
-// Few samples, many weights and a slow network: stages send less than gradients would.
-TEST(PlanObjective, MakesAPipelineWhereThatIsBetter) {
-  Planner planner;
-  Json platform = platform_of({node_of("a", 1e10, 1, 2), node_of("b", 1e10, 1, 2)});
-  platform["network"]["bandwidth"] = 1e7;
-  const std::string file = written(planner, "slow.json", platform);
-  const ProgramRun run = run_regatta(
-      {"plan", "--model", "alexnet", "--batch", "16", "--platform", file, "--objective", "time",
-       "--out", planner.path("plan.json"), "--json", planner.path("result.json")});
-  ASSERT_EQ(run.code, 0) << run.err;
-  const Json result = read_json(planner.path("result.json"));
-  EXPECT_THAT(result["devices"][0]["role"].get<std::string>(), HasSubstr("stage 0-"));
-  EXPECT_LE(result["bound"]["step_s"].get<double>(), step_of(result));
-  EXPECT_EQ(run_regatta({"simulate", planner.path("plan.json"), "--platform", file}).code, 0);
-}
-
 TEST(PlanObjective, RefusesWhatTheBoundForbids) {
   Planner planner;
   const auto refused = [&](const std::string& flag, const std::string& value) {

@@ -92,7 +92,8 @@ TEST_F(RankedProgram, SharesFollowMeasuredSpeedUnlessTheyAreGiven) {
   const ProgramResult result = mpirun(2, train("run", {"--steps", "2"}));
   ASSERT_EQ(result.status, 0) << result.output;
   std::int64_t samples = 0;
-  for (const Json& node : run_json("run")["plan"]["nodes"])
+  const Json run = run_json("run");
+  for (const Json& node : run["plan"]["nodes"])
     for (const Json& chunk : node["groups"][0]["chunks"]) samples += chunk.get<std::int64_t>();
   EXPECT_EQ(samples, 32);
 }
