@@ -112,7 +112,8 @@ std::vector<std::string> advice_on_data(const AdviseFlags& flags, const Mean& me
   lines.push_back("a batch of " + std::to_string(flags.batch) + " feeds no more than " +
                   std::to_string(workers) + " workers");
   if (flags.images) {
-    const std::int64_t steps = (*flags.images + flags.batch - 1) / flags.batch;
+    const std::int64_t steps =
+        *flags.images / flags.batch + (*flags.images % flags.batch != 0 ? 1 : 0);
     lines.push_back(std::to_string(*flags.images) + " images are " + std::to_string(steps) +
                     " steps an epoch" +
                     (steps < 10 ? ": few; a smaller --batch gives more of them, and then no more "

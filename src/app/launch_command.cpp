@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -77,6 +78,7 @@ volatile sig_atomic_t interrupted = 0;
 // Runs a program with this terminal; signals that would end this process are passed on.
 int run_here(const std::vector<std::string>& arguments) {
   static pid_t child = -1;
+  ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would leave nothing to wait for
   child = ::fork();
   if (child < 0) throw Error("cannot start a process");
   if (child == 0) {
@@ -95,8 +97,8 @@ int run_here(const std::vector<std::string>& arguments) {
   // A terminal's Ctrl-C reaches mpirun by itself.
   ::signal(SIGINT, [](int signal) { interrupted = signal; });
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-  }
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) throw Error("cannot wait for mpirun");
   for (const int signal : {SIGTERM, SIGHUP, SIGINT}) ::signal(signal, SIG_DFL);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "graph/program.h"
 #include "optimize/bound.h"
 #include "plan/make_plan.h"
 #include "tasks/costs.h"
@@ -65,7 +66,8 @@ std::optional<double> step_bound_here(const TrainJob& job) {
   std::set<int> teams{1, cpus};
   for (const int team : teams)
     for (const char* segments : {"step", "block"})
-      for (std::int64_t chunks = 1; chunks <= std::min<std::int64_t>(job.recipe.batch, 4 * cpus);
+      for (std::int64_t chunks = 1;
+           chunks <= std::min<std::int64_t>(granules_of(job.graph, job.recipe.batch), 4 * cpus);
            chunks *= 2) {
         PlanOptions options;
         options.workers = cpus;

@@ -177,8 +177,8 @@ double low_share(const Problem& problem, const Platform& platform, const Candida
   for (const DeviceShare& share : made.devices)
     for (std::size_t k = 0; k < platform.nodes.size(); ++k) {
       const PlatformNode& node = platform.nodes[k];
-      const bool here =
-          share.node == node.name || (node.count > 1 && share.node.starts_with(node.name + "-"));
+      bool here = false;
+      for (int copy = 0; copy < node.count; ++copy) here |= share.node == node_name(node, copy);
       for (std::size_t d = 0; d < node.groups.size() && here; ++d) {
         const optimize::Device& device = problem.nodes[k].devices[d];
         if (share.group != device.group && !share.group.starts_with(device.group + "-")) continue;

@@ -4,6 +4,7 @@
 
 #include "app/bench_cell.h"
 #include "app/command.h"
+#include "app/optimized_candidate.h"
 #include "app/optimized_plan.h"
 #include "app/plan_answers.h"
 #include "app/profiles.h"
@@ -87,9 +88,10 @@ struct Offer {
 
 // Nodes of a platform that a plan uses.
 std::int64_t nodes_used(const Plan& plan, const PlatformNode& node) {
-  return std::ranges::count_if(plan.nodes, [&](const PlanNode& each) {
-    return each.name == node.name || (node.count > 1 && each.name.starts_with(node.name + "-"));
-  });
+  std::int64_t used = 0;
+  for (int copy = 0; copy < node.count; ++copy)
+    used += std::ranges::count(plan.nodes, node_name(node, copy), &PlanNode::name);
+  return used;
 }
 
 Offer run_on(const std::string& file, const TrainJob& job, const RentFlags& flags) {
@@ -112,11 +114,13 @@ Offer run_on(const std::string& file, const TrainJob& job, const RentFlags& flag
   cost.platform = platform.name;
   const auto steps = static_cast<double>(made.plan.steps);
   double value_per_hour = 0;
+  std::vector<std::pair<double, double>> rented;  // money an hour, least hours
   for (const PlatformNode& node : platform.nodes) {
     const auto used = static_cast<double>(nodes_used(made.plan.plan, node));
     if (!node.price || used == 0) continue;
     if (node.price->rented()) {
       cost.rent_per_hour += used * node.price->per_hour;
+      rented.emplace_back(used * node.price->per_hour, node.price->minimum_hours);
       cost.minimum_hours = std::max(cost.minimum_hours, node.price->minimum_hours);
     } else {
       cost.purchase += used * node.price->purchase;
@@ -128,8 +132,10 @@ Offer run_on(const std::string& file, const TrainJob& job, const RentFlags& flag
   const double hours = made.plan.predicted.step_s * steps / seconds_per_hour;
   const double joules = made.plan.predicted.energy_j * steps;
   const auto money = [&](double factor, double energy) {
-    return optimize::money_for(hours * factor, cost.rent_per_hour, cost.minimum_hours,
-                               value_per_hour, energy * factor);
+    double sum = optimize::money_for(hours * factor, 0, 0, value_per_hour, energy * factor);
+    for (const auto& [per_hour, least_hours] : rented)
+      sum += optimize::money_for(hours * factor, per_hour, least_hours, 0, 0);
+    return sum;
   };
   const double energy_money = std::max(0.0, made.plan.predicted.cost * steps - money(1, 0));
   cost.energy_money = energy_money;

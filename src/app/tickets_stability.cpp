@@ -26,7 +26,6 @@ struct StabilityFlags {
   int seeds = 1, points = 11;
   std::int64_t epochs = 1;
   std::uint64_t seed = 1;
-  std::optional<std::string> json_file;
   WorkFlags work;
 };
 
@@ -124,7 +123,6 @@ std::function<int()> declare_tickets_stability(CLI::App& app) {
       ->check(whole_number(3, 1001))
       ->capture_default_str();
   declare_work(app, flags->work);
-  add_json_flag(app, flags->json_file);
   app.allow_extras();
   app.footer(
       "All other flags are those of regatta train.\n"
@@ -134,7 +132,9 @@ std::function<int()> declare_tickets_stability(CLI::App& app) {
     DiskLayer files;
     const Search search = search_of(*flags, app.remaining());
     SearchFolder::write(files, flags->out, search);
-    if (const int code = work_on(flags->out, flags->work); code != 0) return code;
+    WorkFlags work = flags->work;
+    work.json_file.reset();  // the result is the command's own
+    if (const int code = work_on(flags->out, work); code != 0) return code;
     SearchFolder folder(files, flags->out);
     folder.refresh();
     Json rows = Json::array();
@@ -151,7 +151,7 @@ std::function<int()> declare_tickets_stability(CLI::App& app) {
         rows.push_back(
             {{"reset", reset}, {"seed", seed}, {"errors", errors}, {"barrier", barrier(errors)}});
       }
-    write_json_result(flags->json_file, {{"rows", rows}});
+    write_json_result(flags->work.json_file, {{"rows", rows}});
     return 0;
   };
 }

@@ -126,7 +126,10 @@ std::vector<std::int64_t> parse_resets(const std::string& text, std::int64_t ste
   for (const std::string& piece : listed(text)) {
     const bool zero = piece == "0" || piece == "0e";
     const Duration at = zero ? Duration{} : Duration::parse("--resets", piece);
-    resets.push_back(at.epochs ? at.count * steps_per_epoch : at.count);
+    std::int64_t step = at.count;
+    if (at.epochs && __builtin_mul_overflow(at.count, steps_per_epoch, &step))
+      throw InputError("--resets " + piece + ": that is more steps than can be counted");
+    resets.push_back(step);
   }
   std::ranges::sort(resets);
   const auto repeated = std::ranges::unique(resets);

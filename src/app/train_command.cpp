@@ -143,7 +143,9 @@ int run_train(std::span<const char* const> arguments) {
     return 0;
   }
   on_all_ranks(ranks.get(), [&] { require_memory(job, job.plan); });
-  Executor executor(job.graph, job.plan, job.exec_options(true));
+  std::optional<Executor> made;
+  on_all_ranks(ranks.get(), [&] { made.emplace(job.graph, job.plan, job.exec_options(true)); });
+  Executor& executor = *made;
   if (ranks)
     goal.all_rest_after = [&policy = asked.policy](std::int64_t step) {
       return (policy.steps > 0 && step % policy.steps == 0) || policy.keeps(step);

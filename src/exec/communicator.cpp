@@ -102,6 +102,7 @@ void Communicator::run() {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, watch_interval, [&] { return !idle() || stops_ || speaks(); });
       if (stops_ && idle()) break;
+      if (flights_.empty() && !started_.empty()) waits_since_ = Clock::now();
       for (Travel& travel : started_) {
         const auto place = std::ranges::find_if(
             flights_, [&](const Flight& each) { return each.travel.urgency < travel.urgency; });
@@ -109,7 +110,12 @@ void Communicator::run() {
       }
       started_.clear();
     }
-    const bool happened = look();
+    bool happened = true;
+    try {
+      happened = look();
+    } catch (...) {
+      fail(std::current_exception());
+    }
     watch_peers();
     if (!happened && !flights_.empty()) pause_after_look();
   }
@@ -234,7 +240,8 @@ void Communicator::watch_peers() {
         for (int tries = 0; tries < 100 && !peer.out->done(); ++tries)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    if (now - peer.heard > longest_silence)
+    // Silence counts only while something is waited for: a rank may take long to start.
+    if (!flights_.empty() && now - std::max(peer.heard, waits_since_) > longest_silence)
       fail(std::make_exception_ptr(RankSilent(names_[static_cast<std::size_t>(peer.rank)] +
                                               " has been silent for " +
                                               std::to_string(longest_silence.count()) + " s")));

@@ -93,6 +93,7 @@ class Communicator {
   const bool spare_cpu_;
   std::list<Flight> flights_;
   std::vector<Peer> peers_;
+  Clock::time_point waits_since_{};  // there has been something in flights_ since then
   Clock::time_point last_beat_ = Clock::now(), last_watch_{};
   std::exception_ptr failure_;  // why nothing travels any more
 

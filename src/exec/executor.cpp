@@ -128,9 +128,11 @@ class Executor::Impl {
     const auto samples = static_cast<std::size_t>(submission->input.samples);
     submission->result.losses.resize(samples);
     submission->result.correct.resize(samples);
-    if (job == Job::evaluate)
+    if (job == Job::evaluate) {
+      submission->result.labels.resize(samples);
       submission->result.logits.resize(samples *
                                        static_cast<std::size_t>(blueprint.graph.classes()));
+    }
     submission->undone = submission->remaining = list.tasks.size();
     submission->runs.reserve(list.tasks.size());
     const std::size_t step = submission->number = steps_submitted_++;

@@ -53,6 +53,7 @@ struct StepInput {
 struct StepResult {
   std::vector<float> losses;   // per sample
   std::vector<float> correct;  // per sample, 1 or 0
+  std::vector<float> labels;   // evaluation only: as loaded; complete on the first rank
   std::vector<float> logits;   // evaluation only: samples x classes; complete on the first rank
   // Bits that any rank set in its input: what ranks must agree on travels with the results.
   std::uint32_t wishes = 0;

@@ -38,6 +38,10 @@ class Interpreter {
               span.first + begin, end - begin,
               samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes,
               frame_.targets() + begin);
+          if (submission_.job != Job::evaluate) return;
+          for (std::int64_t i = begin; i < end; ++i)
+            submission_.result.labels[static_cast<std::size_t>(span.first + i)] =
+                static_cast<float>(frame_.targets()[i].expected());
         });
         break;
       }

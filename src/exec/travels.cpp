@@ -20,12 +20,13 @@ ChunkSpan samples_of(const std::vector<ChunkSpan>& batch, const ChunkRange& rang
   return all;
 }
 
-// Losses, answers and, if there are any, logits of some samples, one after the other.
+// Losses, answers and, of a test, labels and logits of some samples, one after the other. Labels
+// are floats, which hold whole numbers up to 2^24 exactly.
 struct ResultsLayout {
   std::size_t samples, classes;
   std::size_t logits_at() const { return sizeof(ResultsHead) + 2 * samples * sizeof(float); }
   std::size_t bytes(bool with_logits) const {
-    return logits_at() + (with_logits ? samples * classes * sizeof(float) : 0);
+    return logits_at() + (with_logits ? samples * (classes + 1) * sizeof(float) : 0);
   }
 };
 
@@ -203,9 +204,11 @@ Travels::Prepared Travels::results(Travel travel, Submission& submission) const 
     std::byte* to = room.data() + sizeof head;
     copy_floats(to, result.losses.data() + samples.first, layout.samples);
     copy_floats(to, result.correct.data() + samples.first, layout.samples);
-    if (logits)
+    if (logits) {
+      copy_floats(to, result.labels.data() + samples.first, layout.samples);
       copy_floats(to, result.logits.data() + static_cast<std::size_t>(samples.first) * classes,
                   layout.samples * classes);
+    }
     for (int peer = 0; peer < ranks.ranks; ++peer)
       if (peer != rank)
         round.push_back(
@@ -226,9 +229,11 @@ Travels::Prepared Travels::results(Travel travel, Submission& submission) const 
       const std::byte* from = room.data() + sizeof head;
       take_floats(from, result.losses.data() + samples.first, layout.samples);
       take_floats(from, result.correct.data() + samples.first, layout.samples);
-      if (logits && blueprint_.ranks.rank == 0)
+      if (logits && blueprint_.ranks.rank == 0) {
+        take_floats(from, result.labels.data() + samples.first, layout.samples);
         take_floats(from, result.logits.data() + static_cast<std::size_t>(samples.first) * classes,
                     layout.samples * classes);
+      }
     }
   };
   return {std::move(travel), finish};

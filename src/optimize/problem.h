@@ -111,7 +111,7 @@ struct Problem {
   // The cost of exchanging gradients between these nodes. None: star_exchange().
   std::function<ExchangeCost(std::span<const NodeUse>, NodeUpdate)> exchange;
 
-  std::int64_t steps() const { return (images + batch - 1) / batch; }
+  std::int64_t steps() const { return images / batch + (images % batch != 0 ? 1 : 0); }
   double gradient_bytes() const;
 };
 

@@ -1,6 +1,7 @@
 #include "tickets/file_layer.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,12 +23,20 @@ namespace {
                    "': " + std::strerror(cause));
 }
 
+// Host names and process numbers come again, in containers too.
+std::string random_text() {
+  std::uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, 0) != sizeof bits)
+    throw Error("the system gives no random numbers");
+  return std::to_string(bits);
+}
+
 // A file beside `path` under a name that no other process uses; it goes when this does.
 class Draft {
  public:
   Draft(const fs::path& path, const std::string& bytes)
-      : path_(path.string() + ".part-" + host_name() + "-" + std::to_string(::getpid())) {
-    ::unlink(path_.c_str());  // of a process that died, and had this number
+      : path_(path.string() + ".part-" + host_name() + "-" + std::to_string(::getpid()) + "-" +
+              random_text()) {
     const Descriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file) fail("create", path, errno);
     for (std::size_t at = 0; at < bytes.size();) {

@@ -34,6 +34,7 @@ class SearchFolder {
   const std::filesystem::path& path() const { return path_; }
   const Search& search() const { return search_; }
   const std::vector<Job>& jobs() const { return search_.jobs; }
+  bool knows(const std::string& id) const { return index_.contains(id); }
   std::size_t index_of(const std::string& id) const { return index_.at(id); }
 
   JobLog& log(std::size_t job) { return logs_[job]; }

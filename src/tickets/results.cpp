@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/error.h"
+
 namespace regatta::tickets {
 namespace {
 
@@ -17,7 +19,9 @@ std::optional<double> number_in(const Json& json, const char* key) {
 
 ResultRow row_of(const Job& job, const LogEntry& result) {
   const Json& body = result.body;
-  const Json& outcome = body.at("outcome");
+  if (!body.contains("outcome") || !body["outcome"].is_object())
+    throw InputError("the result of job '" + job.id + "' has no outcome");
+  const Json& outcome = body["outcome"];
   ResultRow row;
   row.job = job;
   row.density = number_in(outcome, "density").value_or(1);

@@ -92,6 +92,7 @@ SearchStatus status_of(const SearchFolder& folder,
     const bool counts = std::ranges::find(alive, name) != alive.end();
     std::vector<Heartbeat::Work> work;  // without what was taken from it, or is done
     for (const Heartbeat::Work& each : heartbeat.work) {
+      if (!folder.knows(each.job)) continue;
       const JobState& state = folder.state(folder.index_of(each.job));
       if (state.claimed() && state.last().worker == name) work.push_back(each);
     }

@@ -46,6 +46,7 @@ void copy_files(const fs::path& from, const fs::path& to) {
     // run.json tells that the copy is complete, so it comes last.
     if (!at->is_regular_file() || is_unfinished(name) || name == "run.json") continue;
     fs::copy_file(at->path(), to / name, fs::copy_options::overwrite_existing, code);
+    if (code) break;
   }
   if (!code) fs::copy_file(from / "run.json", to / "run.json", code);
   if (code) throw InputError("cannot copy '" + from.string() + "': " + code.message());

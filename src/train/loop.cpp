@@ -321,8 +321,6 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
   const Visits visits{
       data, std::make_shared<const std::vector<std::int64_t>>(epoch_order(all, 0, 0, false))};
   Evaluation total;
-  // Owned by the loads: where a batch fails, others are still on their way when this returns.
-  const auto labels = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(all));
   double loss = 0, correct = 0;
   std::deque<Ticket> flying;
   const auto classes = static_cast<std::ptrdiff_t>(executor.graph().classes());
@@ -334,6 +332,8 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
     for (auto row = result.logits.begin(); row != result.logits.end(); row += classes)
       total.answers.push_back(
           static_cast<std::int32_t>(std::max_element(row, row + classes) - row));
+    for (const float label : result.labels)
+      total.labels.push_back(static_cast<std::int32_t>(label));
     loss = std::accumulate(result.losses.begin(), result.losses.end(), loss);
     correct = std::accumulate(result.correct.begin(), result.correct.end(), correct);
     if (keep_logits)
@@ -343,19 +343,12 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
     if (flying.size() >= static_cast<std::size_t>(executor.plan().steps_in_flight)) collect();
     StepInput input =
         test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype());
-    input.load = [load = std::move(input.load), labels, first](
-                     std::int64_t begin, std::int64_t count, std::byte* samples, Target* targets) {
-      load(begin, count, samples, targets);
-      std::transform(targets, targets + count, labels->begin() + first + begin,
-                     [](const Target& target) { return target.expected(); });
-    };
     const bool stops = stop && stop();
     if (!alone) input.wishes = stops ? 1 : 0;  // all ranks stop when they hear of it
     flying.push_back(executor.submit(Job::evaluate, input));
     if (alone && stops) total.stopped = true;
   }
   while (!flying.empty()) collect();
-  total.labels = std::move(*labels);
   total.loss = loss / static_cast<double>(data->info().count);
   total.accuracy = correct / static_cast<double>(data->info().count);
   return total;

@@ -230,10 +230,11 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
   ranks.require_same("the recipe", job.recipe.fingerprint());
   std::vector<std::int64_t> shares;
   std::string failure;
+  // Whatever goes wrong on one rank is caught, because the others wait for its word.
   try {
     require_shareable(job, ranks.size());
     shares = asked_shares(request, job, ranks.size());
-  } catch (const InputError& error) {
+  } catch (const std::exception& error) {
     failure = error.what();
   }
   ranks.agree(failure);
@@ -248,7 +249,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       Plan plan = make_plan(job.graph, part, alone);
       keep_the_rest(plan, job.plan);
       own["speed"] = measured_speed(job, plan, part.batch);
-    } catch (const InputError& error) {
+    } catch (const std::exception& error) {
       failure = error.what();
     }
   ranks.agree(failure);
@@ -269,7 +270,8 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
         if (shares.empty()) speeds.push_back(each.at("speed").get<double>());
       }
       if (shares.empty()) shares = shares_by_speed(speeds, job.recipe.batch, granule_of(job.graph));
-      if (options.deterministic && !request.shares)
+      const std::string asked = request.shares.value_or("speed");
+      if (options.deterministic && (asked == "speed" || asked == "equal"))
         shares = whole_chunk_shares(
             canonical_chunks(job.graph, job.recipe, options, resources.size()), shares);
       NodeUpdate update = request.update.value_or(NodeUpdate::chain);
@@ -282,7 +284,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       keep_the_rest(whole, job.plan);
       require_valid(whole, job.graph, job.recipe.batch);
       plan_text = to_json(whole, job.graph).dump();
-    } catch (const InputError& error) {
+    } catch (const std::exception& error) {
       failure = error.what();
     }
   // What is wrong with the plan is wrong for all: no rank is to blame.

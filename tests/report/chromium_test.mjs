@@ -177,7 +177,7 @@ async function useThousandNodes(page, opened) {
 
   await press("unfold all");
   const all = await names();
-  assert.equal(workers(all).length, 1600, "every worker has a lane");
+  assert.equal(workers(all).length, 1800, "every worker has a lane");
   assert.equal(new Set(all).size, all.length, "and every lane a name of its own");
   assert.ok(all.length > 3000, "as every link that carried something");
   const last = line.locator(".row[data-lane]").last();
