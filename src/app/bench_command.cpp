@@ -157,7 +157,7 @@ std::vector<CellOptions> cells_of(const ScalingFlags& flags) {
   return cells;
 }
 
-// Of all workers' time: cause -> share.
+// Shares of all workers' time, by cause.
 Json idle_causes_of(const fs::path& run) {
   const trace::Record record = trace::read_store(trace::store_of(run));
   const trace::Analysis found = trace::analyse(record, trace::whole_window(record));

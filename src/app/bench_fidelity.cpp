@@ -99,7 +99,7 @@ class Bench {
         CalibrationOptions options;
         options.workers = setting.workers;
         options.budget = Seconds(flags_.calibrate);
-        // Who is alone in these plans is the last to be done with such a chunk.
+        // In these plans a worker is alone only at the end of a step, on a chunk of this size.
         options.most_alone = (setting.batch - 1) / setting.workers + 1;
         learn_costs(*profile, cells.front().job, options);
         if (rounds++ == 0) place_all(cells, profile);

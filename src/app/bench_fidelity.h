@@ -25,7 +25,7 @@ struct FidelityFlags {
 void declare_fidelity(CLI::App& app, FidelityFlags& flags);
 int run_fidelity(const FidelityFlags& flags);
 
-// Of one model: dynamic, hybrid and static placement.
+// regatta bench placement: dynamic, hybrid and static placement of one model.
 FidelityFlags placement_defaults();
 void declare_placement(CLI::App& app, FidelityFlags& flags);
 int run_placement(const FidelityFlags& flags);

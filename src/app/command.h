@@ -19,7 +19,7 @@ namespace regatta::app {
 struct Command {
   std::string_view name;
   std::string_view summary;
-  int (*run)(std::span<const char* const> arguments);  // those after the command's name
+  int (*run)(std::span<const char* const> arguments);  // the arguments after the command's name
 };
 
 std::span<const Command> commands();

@@ -63,8 +63,8 @@ std::int64_t groups_at_most(const Platform& platform, const NodeOptions& options
 // follows the plan.
 std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet);
 
-// Who runs what on each node, and for static in which order: that of playing its tasks. The fleet
-// follows the plan with nothing fixed.
+// Sets the placement; a fixed order is that of playing each node's tasks. The fleet follows the
+// plan with nothing fixed.
 void place_over_nodes(Plan& plan, Placement placement, const sim::PreparedFleet& fleet);
 
 // The batch goes through the stages' groups chunk by chunk, `options.plan.chunks` of them or four

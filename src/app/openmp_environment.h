@@ -12,7 +12,7 @@ namespace regatta::app {
 // null pointer. The first of them are put into `removed`.
 void remove_openmp_variables(char** environment, std::span<const char*> removed);
 
-// Those that were removed before the program started, as "NAME=VALUE".
+// The variables that were removed before the program started, as "NAME=VALUE".
 std::vector<std::string> removed_openmp_variables();
 
 }  // namespace regatta::app

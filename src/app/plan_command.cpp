@@ -229,7 +229,7 @@ Prediction predicted_there(const Plan& plan, const sim::PreparedFleet& fleet) {
   predicted.energy_j = made.energy_j.front();
   for (const sim::GroupUse& use : made.groups) {
     const auto memory = fleet.memory(ranks[static_cast<std::size_t>(use.rank)].kind);
-    if (use.pool >= memory.size()) continue;  // those that only load
+    if (use.pool >= memory.size()) continue;  // workers that only load
     // Ranks that are alike are simulated as one kind, whose groups bear the names of the first.
     const std::string& group =
         plan.stages.empty() ? plan.nodes[static_cast<std::size_t>(use.rank)].groups[use.pool].name

@@ -147,7 +147,7 @@ void write_logits(const std::string& file, const Evaluated& result,
               static_cast<long long>(result.classes), file.c_str());
 }
 
-// Of image files, those that were decoded; of data all, since what cannot be read is replaced.
+// The image files that were decoded, or all samples of data: there, unreadable ones are replaced.
 std::vector<std::int64_t> readable_of(const Evaluated& result, const SkippedSamples& skipped,
                                       bool images) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(result.data->info().count));

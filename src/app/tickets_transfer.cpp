@@ -141,6 +141,7 @@ std::function<int()> declare_tickets_transfer(CLI::App& app) {
     if (!flags->no_work) return work_on(flags->out, flags->work);
     std::cout << search.jobs.size() << " jobs in " << flags->out
               << "; start workers with: regatta tickets work " << flags->out << "\n";
+    write_search_result(flags->work.json_file, flags->out, search.jobs.size(), 0);
     return 0;
   };
 }

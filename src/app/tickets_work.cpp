@@ -172,9 +172,16 @@ void declare_work(CLI::App& app, WorkFlags& flags) {
                  "jobs side by side, which share the CPUs; auto tries what is fastest")
       ->type_name("K|auto")
       ->capture_default_str();
+  add_json_flag(app, flags.json_file);
+}
+
+void write_search_result(const std::optional<std::string>& json_file, const fs::path& search,
+                         std::size_t jobs, std::size_t done) {
+  write_json_result(json_file, {{"search", search.string()}, {"jobs", jobs}, {"done", done}});
 }
 
 int work_on(const fs::path& search, const WorkFlags& flags) {
+  if (flags.json_file) require_writable(*flags.json_file);
   DiskLayer files;
   SearchFolder folder(files, search);
   if (flags.again) forgive_failures(folder);
@@ -193,8 +200,11 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
   const std::string machine = host_name() + ", " + std::to_string(cpus) + " CPU" +
                               (cpus == 1 ? "" : "s") + (gpu ? ", GPU" : "");
   folder.refresh();
-  std::size_t done = 0;
-  for (std::size_t job = 0; job < folder.jobs().size(); ++job) done += folder.state(job).done();
+  const auto jobs_done = [&folder] {
+    std::size_t done = 0;
+    for (std::size_t job = 0; job < folder.jobs().size(); ++job) done += folder.state(job).done();
+    return done;
+  };
   const StopAsked asked;
   {
     tickets::Worker worker(
@@ -203,13 +213,14 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
          .machine = machine,
          .slots = slots,
          .tell = [](const std::string& line) { std::cout << line << std::endl; }});
-    std::cout << folder.jobs().size() << " jobs, " << done << " of them done" << std::endl;
+    std::cout << folder.jobs().size() << " jobs, " << jobs_done() << " of them done" << std::endl;
     bool told = false;
     while (worker.round()) {
       std::this_thread::sleep_for(worker.pause());
       if (caught != 0 && !std::exchange(told, true)) worker.stop();
     }
   }
+  write_search_result(flags.json_file, search, folder.jobs().size(), jobs_done());
   if (caught != 0 && !folder.over()) {
     std::cerr << "stopped; go on with: regatta tickets work " << search.string() << "\n";
     return 128 + caught;

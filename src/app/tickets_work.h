@@ -15,8 +15,13 @@ struct WorkFlags {
   std::string jobs = "1";           // side by side: a number, or auto
   std::optional<std::string> data;  // where the data lies here
   bool again = false;               // failed jobs too
+  std::optional<std::string> json_file;
 };
 void declare_work(CLI::App& app, WorkFlags& flags);
+
+// For --json: the search's folder, how many jobs it has, and how many of them are done.
+void write_search_result(const std::optional<std::string>& json_file,
+                         const std::filesystem::path& search, std::size_t jobs, std::size_t done);
 
 // Does jobs of the search until all are done, or until a signal. Returns the exit code; throws
 // InputError if jobs failed for good.

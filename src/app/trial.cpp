@@ -12,7 +12,7 @@
 namespace regatta::app {
 namespace {
 
-// Of a simulation: so many that chance evens out.
+// Steps of a simulation: enough tasks that random times even out.
 constexpr std::int64_t fewest_simulated = 12, most_simulated = 120, simulated_tasks = 12000;
 
 }  // namespace

@@ -28,10 +28,10 @@ class ObjectReader {
   // One of few words, by `named`, which throws InputError.
   template <class T, class Named>
   T word(const char* key, const Named& named, std::optional<T> otherwise = {});
-  // Of a list or an object: null if it is missing or something else.
+  // A list or an object; null if it is missing or something else.
   const Json* list(const char* key, bool needed = true);
   const Json* object(const char* key, bool needed = true);
-  // Of a list, element by element, with the place of each.
+  // Calls `read` with each element of a list and its place.
   void each(const char* key, const std::function<void(const Json&, const std::string&)>& read,
             bool needed = true);
   std::vector<std::int64_t> wholes(const char* key, std::int64_t least, std::int64_t most);

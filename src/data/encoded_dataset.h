@@ -30,10 +30,10 @@ class ImageStore {
   virtual void require_present() const = 0;
 };
 
-// Of `info`, spec, classes and class_names are given. Samples are options.input, or a resized
-// crop's size, or the size all images have; colour unless options.input asks for one channel.
-// Pixels are normalised as ImageNet's are. Throws InputError if the images' sizes differ and
-// nothing says which one is wanted.
+// `info` has spec, classes and class_names; the rest is found out. Samples are options.input, or a
+// resized crop's size, or the size all images have; colour unless options.input asks for one
+// channel. Pixels are normalised as ImageNet's are. Throws InputError if the images' sizes differ
+// and nothing says which one is wanted.
 std::shared_ptr<const Dataset> encoded_dataset(DatasetInfo info,
                                                std::unique_ptr<const ImageStore> store,
                                                const DatasetOptions& options);

@@ -39,7 +39,7 @@ class Skips {
   std::size_t named_;
   mutable std::mutex mutex_;
   std::set<std::int64_t> all_;
-  std::map<std::int64_t, std::string> first_;  // those with the lowest indices
+  std::map<std::int64_t, std::string> first_;  // the skipped samples with the lowest indices
 };
 
 Json to_json(const SkippedSamples& skipped);

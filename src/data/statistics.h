@@ -11,11 +11,11 @@
 namespace regatta {
 
 struct PixelStatistics {
-  std::int64_t samples = 0;             // those looked at
+  std::int64_t samples = 0;             // number of samples that were read
   std::vector<double> mean, deviation;  // by channel, of stored values times info().scale
 };
 
-// Of at most `most` samples, spread evenly over the data.
+// From at most `most` samples, spread evenly over the data.
 PixelStatistics pixel_statistics(const Dataset& data, std::int64_t most);
 
 // "0.5,0.5,0.5:0.2,0.2,0.2" (means, then deviations, of values times scale), or a name: none,

@@ -21,7 +21,7 @@ struct Framing {
   int window_top = 0, window_left = 0;
   PixelSize window;
 
-  // Of a source that is eighths/8 of the image.
+  // For a source that is eighths/8 of the size of the image.
   ResizeAxis rows(int eighths = 8) const;
   ResizeAxis columns(int eighths = 8) const;
 

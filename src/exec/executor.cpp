@@ -578,7 +578,7 @@ class Executor::Impl {
       run.executor->start_travel(run, pointers.data());
       return;
     }
-    // Those that were not handed over would be waited for in vain.
+    // Tasks that were not handed over would be waited for in vain.
     if (submission.failed && computes) return;
     try {
       if (computes && run.executor->halted_ && trains(submission.job))

@@ -31,7 +31,7 @@ enum class Depth;
 struct StepInput {
   std::int64_t recorded_as = 0;  // its step in the record of a run, counted from 1; 0: none
   std::int64_t samples = 0;      // live ones: at most the batch
-  // Of all micro-batches of the step, if there are several: gradients are divided by it.
+  // Samples of all micro-batches of the step, if there are several: gradients are divided by it.
   std::int64_t step_samples = 0;
   // Fills samples [first, first + count) of the batch, as stored, and their targets. Called by
   // workers, several at a time.
@@ -40,9 +40,9 @@ struct StepInput {
   // Chunks get whole groups of samples where statistics are those of groups. False: samples are
   // shared out evenly, to measure small chunks.
   bool keeps_groups = true;
-  // Of lists that take a step. The optimizer's other settings are ExecOptions'.
+  // For lists that take a step. The optimizer's other settings are in ExecOptions.
   std::optional<double> learning_rate = {};  // default: the optimizer's
-  std::optional<double> momentum = {};       // likewise; Adam's beta1
+  std::optional<double> momentum = {};       // default: the optimizer's; Adam's beta1
   std::int64_t update = 1;                   // which step this is, counted from 1
   std::uint64_t step = 0;    // micro-batches done before this one: dropout draws by it
   std::uint32_t wishes = 0;  // of this rank: told to all, see StepResult

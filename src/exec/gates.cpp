@@ -66,7 +66,7 @@ void Gates::line_up(TaskRun& run, std::size_t task, ListGates& list) {
     ListGates* const there = list_with(before);
     if (!there) continue;
     const auto index = static_cast<std::size_t>(before - there->first_id_);
-    // Who is handed over by a task that runs need not wait for its end.
+    // A task that a running task hands over need not wait for the end of that one.
     if (submits(there->list_.tasks[index])) continue;
     list.gates_[task].wait_for(there->gates_[index], list.places_.emplace_back(), run);
   }

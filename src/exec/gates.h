@@ -1,8 +1,8 @@
-// Who waits for whom where all workers share one memory. There StarPU has nothing to move, and a
-// list's accesses tell beforehand which tasks wait for which (tasks/dependencies.h): so its tasks
-// name no data, and our scheduler holds each back until those before it are done. StarPU would
-// conclude the same from the data, task by task and under locks, which takes longer than all else
-// it does for small tasks.
+// Which task waits for which where all workers share one memory. There StarPU has nothing to move,
+// and a list's accesses tell beforehand which tasks wait for which (tasks/dependencies.h): so its
+// tasks name no data, and our scheduler holds each back until those before it are done. StarPU
+// would conclude the same from the data, task by task and under locks, which takes longer than all
+// else it does for small tasks.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace regatta {
 
 struct TaskRun;
 
-// Of one task.
+// Holds one task back until all tasks it depends on have ended.
 class Gate {
  public:
   // In the queue of those that wait at a gate; belongs to the one that waits.
@@ -37,7 +37,7 @@ class Gate {
   template <class Ready>
   void open(const Ready& ready) {
     for (Place* place = close_queue(); place;) {
-      Place* const next = place->behind;  // who is let through may be gone at once
+      Place* const next = place->behind;  // a task that may start may be gone at once
       if (place->gate->arrives()) ready(*place->run);
       place = next;
     }
@@ -51,7 +51,7 @@ class Gate {
   std::atomic<Place*> queue_ = nullptr;  // the last to come first
 };
 
-// Of a list on its way.
+// The gates of one submitted list.
 class ListGates {
  public:
   ListGates(const TaskList& list, std::int64_t first_id, std::size_t step);
@@ -74,7 +74,7 @@ class ListGates {
   std::atomic<std::size_t> closed_;
 };
 
-// Of all lists on their way.
+// The gates of all submitted lists that have not ended.
 class Gates {
  public:
   // Lists in the order of their submission, by one thread.

@@ -10,7 +10,7 @@
 namespace regatta {
 namespace {
 
-// Of each: more than can be under way at once.
+// How many of each are kept: more than can be under way at once.
 constexpr std::size_t most_kept = 200'000;
 
 template <class Map>

@@ -31,8 +31,8 @@ using TimesSink = std::function<void(const ListTimes&)>;
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
                                          bool bookkeeping = true);
 
-// Of steps in a row, without those that took much longer than the middle one. Short operators are
-// fast and slow by turns: the typical time of each would add up to less than a typical step.
+// The mean over consecutive steps, without those that took much longer than the median. Short
+// operators are fast and slow by turns: their medians would add up to less than a typical step.
 class StepMean {
  public:
   void add(const ListTimes& done, std::vector<Observation> seen);

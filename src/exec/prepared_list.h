@@ -20,9 +20,9 @@ struct PreparedList {
   std::int64_t submitted = 0;             // times so far
   std::vector<std::size_t> first_handle;  // by task: in the lists below
   std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
-  std::vector<Data> data;                 // likewise: where it lies, if in main memory
+  std::vector<Data> data;                 // the same by pointer, for buffers in main memory
 
-  // Of the accesses of all tasks, one after the other, in this step.
+  // The handles that the tasks access in this step, task by task.
   const Handles& handles_of(Buffers& buffers, std::size_t step);
   const Data& data_of(std::size_t step) const { return data[step % data.size()]; }
 };

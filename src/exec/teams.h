@@ -14,7 +14,7 @@ std::vector<std::vector<int>> team_cpus(std::span<const int> cpus, int workers, 
 std::vector<int> allowed_cpus();
 // Keeps the calling thread, and threads it starts, on these CPUs.
 void stay_on(std::span<const int> cpus);
-// Those of `cpus` that are not `taken`.
+// The CPUs of `cpus` that are not `taken`.
 std::vector<int> others_of(std::span<const int> cpus, std::span<const int> taken);
 // Moves the calling thread off these CPUs, if it may run on others; it stays free to return. Two
 // busy threads on one CPU would take turns of milliseconds until the system sees to it.

@@ -43,7 +43,7 @@ class WorkerTimes {
     worker.chosen = {};
   }
 
-  // Of all workers since the start; to be asked by anyone.
+  // Sums over all workers since the start. Any thread may ask.
   Totals totals() const {
     Totals sum;
     for (const Worker& worker : workers_) {

@@ -56,7 +56,7 @@ struct ModelSummary {
   std::int64_t meeting_points = 0;    // operators that need the whole batch in training
 };
 
-// Of the graph as it stands: summarise the fused one to learn what training keeps.
+// Describes the graph as it stands: summarise the fused one to learn what training keeps.
 ModelSummary summarise(const Graph& graph);
 
 }  // namespace regatta

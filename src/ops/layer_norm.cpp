@@ -68,7 +68,7 @@ void backward(const ReferenceCall<T>& call) {
     const T* gradient = call.output_gradient + sample * count;
     const Statistics by = statistics(*call.node, x);
     const auto normalised = [&](std::int64_t i) { return (x[i] - by.mean) * by.inverse_deviation; };
-    // Of the gradient behind scale and shift, and of it times the normalised value.
+    // Means of the gradient behind scale and shift, and of it times the normalised value.
     double mean = 0, mean_normalised = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const double scaled = static_cast<double>(gradient[i]) * call.parameters[0][i];

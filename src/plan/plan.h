@@ -63,7 +63,7 @@ enum class NodeUpdate {
   tree,          // up a binary tree and down again
   hierarchical,  // inside each site first, then between sites
   server_cpu,    // one node's CPUs add all gradients and send parameters back
-  server_gpu,    // likewise, on its GPU
+  server_gpu,    // one node's GPU adds all gradients and sends parameters back
   replicated,    // every node sends its gradient to every other, and each adds them all
   chain,         // a running sum passed from node to node, then the total from the last to all:
                  // the only one that adds in the order of a single process, bit for bit
@@ -167,8 +167,8 @@ std::vector<std::string> hindrances(const Plan& plan);
 Json to_json(const Plan& plan, const Graph& graph);
 // Throws InputError that names every mistake with its place, such as nodes[0].groups[1].chunks.
 Plan plan_from_json(const Json& json, const Graph& graph);
-// Likewise, but what is wrong is added to `faults`, each place beginning with `at`. Without a graph
-// any operator is taken for known.
+// The same, but mistakes are added to `faults`, each place beginning with `at`. Without a graph any
+// operator is taken for known.
 Plan plan_from_json(const Json& json, const Graph* graph, const std::string& at,
                     std::vector<std::string>& faults);
 

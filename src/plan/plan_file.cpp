@@ -177,7 +177,7 @@ PlanFile plan_file_from_json(const Json& json, const GraphOf& graph_of) {
       },
       false);
   reader.finish();
-  // Of a plan with holes the rest says nothing.
+  // Invariants of a plan that was read in part say nothing.
   if (graph && plan_read) check(file, *graph, faults);
   require_none(who, faults);
   return file;

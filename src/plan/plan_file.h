@@ -16,7 +16,7 @@
 
 namespace regatta {
 
-// Of one group of one node.
+// What is predicted of one group of one node.
 struct GroupPrediction {
   std::string node, group;
   double busy_s = 0;  // a step, mean over its workers

@@ -47,7 +47,7 @@ struct Recipe {
   std::string fingerprint() const;  // of to_json(); data that moved leaves it as it was
 
   std::int64_t samples_per_step() const { return batch * accumulate; }
-  // Of samples as the network's input gets them: blended ones are floats.
+  // The type of samples as the network's input gets them: blended ones are floats.
   Dtype loaded_dtype() const { return mixup > 0 ? Dtype::f32 : sample_dtype; }
 };
 

@@ -23,7 +23,7 @@ constexpr double shared = 1.25;
 // Cores of one die are nearer; if they are not at first, they are given a moment to become so.
 constexpr double suspicious = 1e-7, moment = 1;
 
-// Of more, some are always apart or shared, and two do not tell.
+// With more CPUs some are always apart or shared, and a pair of them does not tell.
 constexpr int few_cpus = 4;
 
 bool stay_on(int cpu) {

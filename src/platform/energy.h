@@ -11,7 +11,7 @@
 
 namespace regatta {
 
-// Of a machine that nobody measured: a server's CPU at work, and its GPU.
+// Assumed where no counter can be read: watts of one CPU of a server at work, and of its GPU.
 inline constexpr double assumed_watts_per_cpu = 8;
 inline constexpr double assumed_watts_per_gpu = 350;
 

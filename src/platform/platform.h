@@ -16,7 +16,7 @@ namespace regatta {
 
 inline constexpr int platform_version = 1;
 
-// Of one core or one GPU.
+// The power that one core or one GPU draws.
 struct Watts {
   double idle = 0, active = 0;
   bool operator==(const Watts&) const = default;

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of a core that nobody measured.
+// Assumed for a core that was not measured.
 constexpr double assumed_flops = 20e9, assumed_bandwidth = 8e9, assumed_idle_share = 0.25;
 constexpr std::size_t side = 64;  // three such matrices fit a core's nearest cache
 // More than caches hold: floats to add, bytes to copy.
@@ -152,7 +152,7 @@ std::string remark_on(const ProbedGpu& gpu, const std::string& name) {
   return text;
 }
 
-// Of GPUs of one name the first one's numbers are taken.
+// GPUs of one name get the numbers of the first of them.
 void add_gpus(Platform& platform, const std::vector<ProbedGpu>& gpus) {
   std::map<std::string, std::size_t> known;  // by the GPU's name: its group
   std::vector<PlatformGroup>& groups = platform.nodes[0].groups;

@@ -26,7 +26,7 @@ struct ProbedGpu {
   std::string name;
   std::int64_t memory = 0;
   double flops = 0;                                    // a second, in a large fp32 matrix product
-  double tf32_flops = 0, bf16_flops = 0;               // likewise, for people
+  double tf32_flops = 0, bf16_flops = 0;               // a second, in large matrix products
   double memory_bandwidth = 0;                         // bytes a second
   double to_device = 0, from_device = 0, latency = 0;  // of copies
   double idle_watts = 0, limit_watts = 0;

@@ -251,7 +251,7 @@ std::vector<int> Wiring::by_switches(int from, int to) const {
     rising.pop_back();
     falling.pop_back();
   }
-  // Of parallel uplinks, the one that belongs to where the message goes: all messages to a node
+  // Among parallel uplinks, the destination decides which one is taken: all messages to a node
   // meet early, and different nodes use different links.
   const auto uplink = [&](int joint) -> const Duplex& {
     const std::vector<Duplex>& uplinks = joints_[static_cast<std::size_t>(joint)].uplinks;

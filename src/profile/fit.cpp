@@ -16,7 +16,7 @@ constexpr double error_of_other_busy = 0.25;
 // nearly alike there is noise alone.
 constexpr double far_apart = 1.5;
 
-// Of several sessions the middle one, of two the faster: a busy machine only ever adds time.
+// The median of several sessions, the faster of two: a busy machine only ever adds time.
 Session middle_of(std::vector<Session> sessions) {
   std::ranges::sort(sessions, {}, &Session::seconds);
   Session middle = sessions[(sessions.size() - 1) / 2];

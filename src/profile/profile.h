@@ -15,10 +15,10 @@ namespace regatta {
 // What the runtime costs besides the work itself, in seconds.
 struct RuntimeCosts {
   double task = 4e-6;        // on the worker, between one task and the next
-  double access = 2e-7;      // likewise, per buffer that the next one names
+  double access = 2e-7;      // between tasks, per buffer that the next one names
   double submission = 3e-6;  // on the submitting thread, per task
-  double dependency = 2e-7;  // likewise, per buffer that a task names
-  double step = 5e-6;        // likewise, per list: preparing its input, waiting, taking its results
+  double dependency = 2e-7;  // on the submitting thread, per buffer that a task names
+  double step = 5e-6;        // on the submitting thread, per list: input, waiting, results
   double wake = 4e-6;        // more where the worker had to wait for it
   double release = 2e-7;     // per buffer of each further task that becomes ready by the end of one
   double byte = 1e-10;       // copied between memories

@@ -24,7 +24,7 @@ Crowd crowd_of(std::vector<double> values) {
   const double tight = 3 * looseness(best);
   for (std::size_t i = best; i-- > 0;)
     if (looseness(i) <= tight) best = i;
-  // Of a normal distribution, a third lies within 0.86 standard deviations, half within 1.35.
+  // A third of a normal distribution lies within 0.86 standard deviations, half within 1.35.
   const double share = static_cast<double>(members) / static_cast<double>(values.size());
   const double width = values[best + members - 1] - values[best];
   return {median({values.begin() + static_cast<std::ptrdiff_t>(best),
@@ -71,7 +71,7 @@ Typical typical(std::span<const double> values) {
 
 double Typical::error() const {
   if (value <= 0 || count == 0) return 1;
-  // Of few values the spread itself is hardly known.
+  // With few values the spread itself is hardly known.
   const double unsure = 0.25 / (count * count);
   return 1.96 * 1.2533 * spread / value / std::sqrt(count) * (1 + 2.0 / count) + unsure;
 }

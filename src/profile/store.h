@@ -25,7 +25,7 @@ struct MachineMark {
 
   bool operator==(const MachineMark&) const = default;
 };
-// Of this machine.
+// The mark of this machine.
 MachineMark machine_mark(std::map<std::string, std::string> libraries);
 
 // $REGATTA_PROFILES, else profiles/ in the cache folder.

@@ -41,7 +41,7 @@ struct Comparison {
   std::string remark;                   // how it was made, if not by our own policy
   // Tasks took less than the lower ends of their costs, so there is no bound.
   bool profile_outdated = false;
-  // Of the measured run: share of the workers' CPU time; none: unknown.
+  // The share of the workers' CPU time in the measured run; none: unknown.
   std::optional<double> taken_by_others = {};
 
   const CompareRow* find(const std::string& quantity) const;

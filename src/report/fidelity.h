@@ -15,7 +15,7 @@ struct FidelityCell {
   int workers = 1;
   std::string not_run;                  // why, if it was not
   std::vector<double> measured;         // seconds of a typical step, one for each round
-  std::vector<double> measured_j = {};  // likewise, joules
+  std::vector<double> measured_j = {};  // joules of a step, by round
   std::vector<double> taken = {};       // by others, of the workers' CPU time, where it is known
   double simulated = 0, simulated_j = 0;
 

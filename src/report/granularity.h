@@ -13,7 +13,7 @@ namespace regatta {
 struct GranularityRun {
   std::string name;             // "block x 8"; of the automatic one: what it chose
   double predicted = 0;         // seconds of a step; 0: nobody predicted
-  double by_costs = 0;          // likewise, from the costs of operators alone
+  double by_costs = 0;          // predicted seconds of a step, from the costs of operators alone
   std::vector<double> rounds;   // measured seconds of a step, one or two numbers a round
   bool dropped = false;         // hopeless after the first round, and not measured again
   double step_seconds() const;  // the median of its rounds
@@ -33,7 +33,7 @@ struct GranularityCell {
   double ratio() const;             // automatic over the best fixed, in time, without its luck
   double one_worker_ratio() const;  // automatic over one worker
   double prediction_error() const;  // of the automatic one: |predicted - measured| / measured
-  double cost_error() const;        // likewise, of what the costs of operators alone say
+  double cost_error() const;        // error of `by_costs`, as a share
 };
 
 struct GranularitySummary {

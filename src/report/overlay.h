@@ -5,7 +5,7 @@
 
 namespace regatta {
 
-// Of a worker that is only shown.
+// The kind of a worker that is only shown.
 inline constexpr const char* simulated_kind = "simulated";
 inline constexpr const char* simulated_store = "simulated.sqlite";  // in a run's folder
 

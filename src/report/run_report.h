@@ -34,7 +34,7 @@ PageData run_page(const std::string& name, const Json& run, const RunCurves& cur
 // Returns what the traced steps used; nothing without a trace.
 std::vector<StepUse> write_report(const std::filesystem::path& folder,
                                   const std::filesystem::path& file);
-// Of the trace, only the steps `first` to `last`. Throws InputError if it has none of them.
+// The same for the steps `first` to `last` of the trace. Throws InputError if it has none.
 void write_report(const std::filesystem::path& folder, const std::filesystem::path& file,
                   std::int64_t first, std::int64_t last);
 

@@ -14,7 +14,7 @@ struct Interval {
 
 double mean_of(std::span<const double> values);
 std::optional<double> mean_if_any(std::span<const double> values);
-// Of nothing: 0.
+// 0 if there are no values.
 double quantile_of(std::vector<double> values, double share);
 double median_of(std::vector<double> values);
 // The median distance from the median, scaled to a normal distribution's deviation.

@@ -45,7 +45,7 @@ Json switches_above(const Json& run) {
   return above;
 }
 
-// Those of the record's tasks that touch the window, as they began.
+// The record's tasks that touch the window, in order of their start.
 std::vector<std::size_t> tasks_within(const trace::Record& record, const trace::Window& window) {
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < record.tasks.size(); ++i) {

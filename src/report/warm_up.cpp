@@ -35,7 +35,7 @@ Series without_outliers(std::span<const double> series) {
   return clipped;
 }
 
-// Of the noise alone: neighbours share their level, so that their difference has none of it.
+// The deviation of the noise alone: the difference of neighbours has nothing of their level.
 double noise_of(std::span<const double> series) {
   Series differences;
   for (std::size_t i = 1; i < series.size(); ++i) differences.push_back(series[i] - series[i - 1]);

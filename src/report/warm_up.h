@@ -27,8 +27,8 @@ struct WarmUp {
   std::size_t steady_until = 0;
 };
 
-// Of step durations in seconds, all above 0. A stretch of steps counts as steady while its speed is
-// within `tolerance` of the speed that most steps have.
+// `durations`: of steps, in seconds, all above 0. A stretch of steps counts as steady while its
+// speed is within `tolerance` of the speed that most steps have.
 WarmUp find_warm_up(std::span<const double> durations, double tolerance = 0.05);
 
 // First indices of stretches of about constant level; the first is 0. Penalised least squares over

@@ -8,7 +8,7 @@
 
 namespace regatta::sim {
 
-// Of one group of the plan.
+// How the devices of one group of the plan differ from those that were measured.
 struct DeviceSpeed {
   double factor = 1;            // by which forward and backward take longer than the base says
   double memory_bandwidth = 0;  // for what only moves bytes; 0: the same factor

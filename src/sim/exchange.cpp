@@ -17,7 +17,7 @@ Round ring_round(const std::vector<int>& members) {
 }
 
 void add_tree(Exchange& exchange, int count) {
-  // Those of one depth send in one round, the deepest first.
+  // Ranks of one depth send in one round, the deepest first.
   std::vector<Round> up;
   for (int first = 0; first < count; first = 2 * first + 1) {
     const int last = std::min(2 * first, count - 1);

@@ -51,7 +51,7 @@ class ExchangeRoutes {
     int wire = 0, route = 0;
   };
   const std::vector<Alike>& alike() const { return alike_; }
-  // Of all links together, in the unit of a bucket.
+  // Traffic of all links together, as a multiple of a bucket's bytes.
   double total_share() const { return total_share_; }
   std::size_t messages() const { return messages_; }
 

@@ -131,7 +131,7 @@ void PreparedFleet::follow_stages(const Plan& plan) {
   if (groups.size() > most_stages)
     throw InputError("the plan has stages on " + std::to_string(groups.size()) +
                      " groups: at most " + std::to_string(most_stages) + " can be simulated");
-  // Who loads sits with the first stage.
+  // Loaders belong to the first stage.
   rank.node = rank.nodes[owners_of_segments(plan).front().value];
   rank.kind = kind_of("stages", plan, groups, false);
   fleet_.ranks.push_back(std::move(rank));

@@ -70,7 +70,7 @@ struct Blueprint {
   bool whole_chunks() const;
   // In an evaluation, which never meets, likewise: loading and forward of a chunk are one task.
   bool whole_chunks_forward() const { return plan.gather_phases && segments.size() == 1; }
-  // Of the chunks that add into one gradient slot, the one that begins it.
+  // Whether the chunk is the first of those that add into its gradient slot.
   bool begins_slot(const Chunk& chunk) const;
   // The chunk whose arena this chunk uses.
   ChunkId arena_of(const Chunk& chunk, Pass pass) const;

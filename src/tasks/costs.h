@@ -17,11 +17,11 @@ class TaskCosts {
  public:
   virtual ~TaskCosts() = default;
 
-  // Of a task on a full batch. `busy`: workers of its group that compute at that time, this one
-  // included; they share memory bandwidth.
+  // What a task costs on a full batch. `busy`: workers of its group that compute at that time, this
+  // one included; they share memory bandwidth.
   virtual Estimate of(const Task& task, int busy) const = 0;
   virtual RuntimeCosts runtime() const = 0;
-  // Of a group's tasks, as Spread takes it; empty: not known.
+  // How far the times of a group's tasks spread, as Spread takes it; empty: not known.
   virtual std::vector<double> spread(GroupId /*group*/) const { return {}; }
   // How much of the predicted time of all these tasks rests on measurements of the same work, at
   // whatever size, from 0 to 1; the rest is guessed.
@@ -59,7 +59,7 @@ class ProfileCosts : public TaskCosts {
   struct Answer {
     Estimate cost;
     double known = 0;     // seconds of it that were measured, at about this size
-    double measured = 0;  // likewise, at whatever size
+    double measured = 0;  // seconds of it that were measured, at any size
   };
   // All that the cost of an action depends on.
   using Question = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t,

@@ -65,7 +65,7 @@ const std::vector<std::int64_t>& Dependencies::follow_task(const TaskList& list,
         place.reducing = false;
         break;
       case Mode::reduce:
-        // Those that reduce into a buffer do not wait for each other.
+        // Tasks that reduce into a buffer do not wait for each other.
         if (!place.reducing) {
           place.before = place.readers.empty() ? place.writers : place.readers;
           place.writers.clear();

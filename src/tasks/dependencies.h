@@ -26,7 +26,7 @@ class Dependencies {
   // until the next call.
   const std::vector<std::int64_t>& follow_task(const TaskList& list, std::size_t step,
                                                std::int64_t first_id, std::size_t task);
-  // Those of smaller numbers are done: nobody needs to be told to wait for them.
+  // Tasks with smaller numbers have ended: no task has to wait for them.
   void forget_before(std::int64_t id);
 
  private:

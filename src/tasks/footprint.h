@@ -29,12 +29,12 @@ struct Footprint {
 using FootprintSums = std::map<std::tuple<GroupId, bool, BufferKind>, std::size_t>;
 std::vector<Footprint> sorted_footprints(const FootprintSums& sums);
 
-// Of all buffers that these lists name; a buffer that several name counts once. By group, the
-// largest first.
+// The footprints of all buffers that these lists name; a buffer that several name counts once. By
+// group, the largest first.
 std::vector<Footprint> footprints(const Blueprint& blueprint,
                                   const std::vector<const TaskList*>& lists);
 
-// Of a group's own memory; a CPU group's is the node's, with the samples of GPUs.
+// Bytes that a group's own memory holds; a CPU group's is the node's, with the samples of GPUs.
 std::size_t peak_bytes(const Blueprint& blueprint, const std::vector<Footprint>& footprints,
                        GroupId group);
 

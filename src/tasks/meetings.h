@@ -14,15 +14,15 @@ struct Meeting {
   double first = 0, last = 0;
 };
 
-// Of a training step whose tasks take so long: at the meeting points inside it, and at its end.
-// Each chunk is on the worker that Placement::hybrid gives it.
+// The meetings of a training step with these task times: at meeting points inside it and at its
+// end. Each chunk is on the worker that Placement::hybrid gives it.
 std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
                               std::span<const double> seconds);
 // As they are predicted, on workers as slow as the plan makes them.
 std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
                               const TaskCosts& costs);
 
-// Of all workers' way to the meetings, what the first ones wait for the last.
+// The share of the time to the meetings that the first workers wait for the last, from 0 to 1.
 double apart(const std::vector<Meeting>& meetings);
 
 // Seconds of computing in the step, by chunk.

@@ -20,7 +20,7 @@ struct PlayedTask {
   double start = 0, end = 0;
 };
 
-// Of a worker's time in the steps that count; they add up to 1.
+// Shares of a worker's time in the steps that count; they add up to 1.
 struct PlayedShares {
   double busy = 0;
   double overhead = 0;  // of the runtime, between tasks

@@ -14,8 +14,8 @@ constexpr double alike = 0.4;
 
 double uniform(std::uint64_t key, std::uint64_t index) { return double{keyed_uniform(key, index)}; }
 
-// Of `many` who draw together each gets another part of the range, so that few draws show the whole
-// of it.
+// Each of `many` simultaneous draws gets another part of the range, so that few draws show the
+// whole of it.
 double share_of(std::uint64_t key, std::uint64_t index, std::uint64_t many) {
   const std::uint64_t part = (index + keyed_bits(key, ~std::uint64_t{0}) % many) % many;
   return (static_cast<double>(part) + uniform(key, index)) / static_cast<double>(many);

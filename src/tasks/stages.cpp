@@ -74,7 +74,7 @@ class Merging {
     made_.tasks.push_back(std::move(task));
   }
 
-  // Who writes a value first says how it lies.
+  // The stage that writes a value first decides its layout.
   std::uint32_t number(Buffer buffer, GroupId owner) {
     if (buffer.kind == BufferKind::packed) buffer.second = owner.value;
     const auto [found, fresh] =

@@ -84,7 +84,7 @@ class Explainer {
            static_cast<double>(each.duration()) > overrun * static_cast<double>(each.predicted);
   }
 
-  // Of everything in the window, what ended last: workers without more work wait for it.
+  // The task in the window that ended last: workers without more work wait for it.
   void find_last() {
     for (std::size_t i = 0; i < record_.tasks.size(); ++i) {
       const Task& each = record_.tasks[i];

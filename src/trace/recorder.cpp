@@ -6,7 +6,7 @@
 namespace regatta::trace {
 namespace {
 
-// Of rows that are handed to the writing thread at once.
+// Bytes of rows that are handed to the writing thread at once.
 constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 // What a task may depend on lies no further back.
 constexpr std::size_t ends_kept = 1'000'000;

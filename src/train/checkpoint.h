@@ -41,7 +41,7 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& run);
 
 bool has_checkpoints(const std::filesystem::path& run);  // whole or not
 
-// Of RUN/checkpoints/best, if it is there and whole.
+// The score of RUN/checkpoints/best, if it is there and whole.
 std::optional<Score> best_score(const std::filesystem::path& run);
 
 // Sets weights, statistics and optimizer state; returns where the run stood.

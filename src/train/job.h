@@ -48,8 +48,8 @@ struct JobOptions {
   std::string augment;                   // as parse_augmentation reads it
   std::optional<std::string> normalise;  // as parse_normalisation reads it; default: the data's
   bool strict = false;                   // a sample that cannot be read ends the run
-  // Of the classes that the weights the run starts from were trained on, if known: the data's
-  // labels are matched with them by name. With `new_classes` the outputs become the data's classes
+  // Names of the classes that the initial weights were trained on, if known: the data's labels are
+  // matched with them by name. With `new_classes` the outputs become the data's classes
   // instead.
   std::vector<std::string> class_names;
   bool new_classes = false;
@@ -77,7 +77,7 @@ struct TrainJob {
   std::vector<std::string> class_names;    // of the network's outputs; empty if the data tells none
   std::optional<Seconds> predicted_step;   // of the plan, if it was chosen by costs
   std::shared_ptr<const Profile> profile;  // what schedulers reckon with; may be null
-  // Of a network that is not of the zoo: what it is, for run.json, and the weights of its file.
+  // For a network not of the zoo: its description for run.json, and the weights of its file.
   std::optional<Json> network;
   std::optional<Weights> weights;
   std::optional<Mask> mask;  // its fingerprint is in the recipe; given before the job is run
@@ -94,7 +94,7 @@ struct TrainJob {
 // Data, network and recipe; no plan yet.
 TrainJob open_job(const JobOptions& options);
 
-// Likewise, with a plan by a rule of thumb.
+// Data, network and recipe, and a plan by a rule of thumb.
 TrainJob make_job(const JobOptions& options);
 
 // Gives the mask that the recipe names to a job that lacks it; `from` names it in errors. Throws
@@ -109,7 +109,7 @@ void require_runnable(const TrainJob& job);
 // of batch norm, fused.
 Graph graph_for(const Recipe& recipe, const Graph& model);
 
-// Likewise, by name; of a network that is not of the zoo, with what it is. For plan files.
+// The same by the model's name; `network` describes one that is not of the zoo. For plan files.
 Graph graph_of_recipe(const Recipe& recipe, const std::optional<Json>& network);
 
 // A run's graph, recipe and plan again, from its run.json; its data is not opened.

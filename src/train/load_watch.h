@@ -12,7 +12,7 @@
 
 namespace regatta {
 
-// Of a stretch of time.
+// How much of a stretch of time went into loading.
 struct LoaderShare {
   double share = 0;  // of the time of those workers that load
   Seconds waited{};  // when a step was done and not even the first chunk of the next was loaded
@@ -34,7 +34,7 @@ class LoadWatch {
 
   // Between the ends of the step before and of this one.
   LoaderShare of_step(const Step& step, Clock::time_point begin, Clock::time_point end);
-  // Of all steps since the last call.
+  // Over all steps since the last call.
   LoaderShare of_epoch();
 
   // One line for the user if loading is what takes the time; empty otherwise.

@@ -194,7 +194,7 @@ class Loop {
   StepResult result_of(const Flying& flying) try {
     return executor_.wait(flying.ticket);
   } catch (const NotFinite& broken) {
-    // Those behind it were stopped too.
+    // The batches behind it were stopped too.
     for (; !flying_.empty(); flying_.pop_front()) try {
         executor_.wait(flying_.front().ticket);
       } catch (const NotFinite&) {
@@ -278,7 +278,7 @@ class Loop {
   LoadWatch loads_;
   Visits visits_;
   std::deque<Flying> flying_;
-  // Of the step whose micro-batches come in.
+  // Sums over the step whose micro-batches come in.
   double step_loss_ = 0;
   std::int64_t step_samples_ = 0, step_correct_ = 0;
   Clock::time_point last_finish_, epoch_start_;

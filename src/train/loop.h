@@ -45,7 +45,7 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepRecord&) {}
-  // Of an epoch that is about to be reported.
+  // The test of an epoch that is about to be reported.
   virtual void on_test(const Evaluation&) {}
   virtual void on_epoch(const EpochRecord&) {}
   // The weights stand still: an epoch or the run is over, or a rest was wanted.

@@ -34,7 +34,7 @@ struct Speed {
   // waiting for data and writing checkpoints between steps too; tests between epochs do not.
   double images_per_s = 0;
   double typical_step_s = 0;  // see TypicalStep: without rare stalls
-  // Of the workers' CPU time, what others took; none where the system does not tell.
+  // The share of the workers' CPU time that others took; none where the system does not tell.
   std::optional<double> taken_by_others = {};
 };
 

@@ -33,7 +33,7 @@ TensorFile weights_of(const Executor& executor);
 TensorFile optimizer_state_of(const Executor& executor);
 TensorFile gradients_of(const Executor& executor);
 
-// Of the outputs of the network that the weights belong to; none if the file does not tell.
+// Names of the outputs of the network that the weights belong to; none if the file does not tell.
 std::vector<std::string> class_names_of(const TensorFile& weights);
 
 void set_weights(Executor& executor, const Weights& weights);

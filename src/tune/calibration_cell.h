@@ -29,7 +29,7 @@ class CalibrationCell {
   std::vector<Observation> measure(Seconds time);
   // Whole chunks alone.
   std::vector<Observation> measure_whole(Seconds time);
-  // Likewise, of a plan with several segments: what takes longer there, and nothing else.
+  // Whole chunks alone, of a plan with several segments: only the operators that take longer there.
   std::vector<Observation> measure_segments(Seconds time);
   // What the runtime takes to start tasks, from a plan of many that meet.
   std::vector<Observation> measure_starts(Clock::time_point until);

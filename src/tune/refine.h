@@ -15,7 +15,7 @@ namespace regatta {
 
 class Refinement {
  public:
-  // Of GPUs nothing is learned: their tasks overlap. The executor must stay until store().
+  // Nothing is learned of GPUs: their tasks overlap. The executor must stay until store().
   // Storing takes some milliseconds: shorter runs are not worth it.
   Refinement(Executor& executor, const Recipe& recipe, Seconds shortest_run = Seconds(5));
   ~Refinement();

@@ -10,8 +10,8 @@
 
 namespace regatta {
 
-// Of a whole step: of what it computes and of how the plan cuts it. Rates, seeds and schedules do
-// not matter.
+// The profile's name for a whole step: what it computes and how the plan cuts it. Learning rates,
+// seeds and schedules do not matter.
 std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan);
 
 // Fills in what earlier trials of the candidates took, as far as the profile knows it.

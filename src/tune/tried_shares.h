@@ -26,11 +26,11 @@ struct TriedShares {
   double waited = 0;            // of the first for the last
 
   double apart() const { return way > 0 ? waited / way : 0; }
-  // Of all that each computes in a step, by how much the least falls short of the most.
+  // How much less the least busy worker computes in a step than the busiest, from 0 to 1.
   double apart_in_all() const;
 };
 
-// Of a step whose tasks took so long.
+// What a step whose tasks took so many seconds says of its shares.
 TriedShares tried_shares(const Blueprint& blueprint, const TaskList& list,
                          std::span<const double> seconds);
 

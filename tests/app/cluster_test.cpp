@@ -95,7 +95,7 @@ TEST_F(Cluster, WeightsOverSlowCablesAreThoseOfOneProcess) {
 TEST_F(Cluster, ARunGoesOnWithoutANodeThatDied) {
   up({"-n", "3", "-c", "spread"});
   // Long enough to be killed on its way, saving every few steps.
-  Words words = train("ranks", {"--steps", "300", "--checkpoint-every", "3"});
+  Words words = train("ranks", {"--steps", "120", "--checkpoint-every", "3"});
   words.insert(words.begin(),
                {"env", regatta_program().string(), "launch", "--hosts", "n0,n1,n2", "--"});
   ProgramResult result;
@@ -108,7 +108,7 @@ TEST_F(Cluster, ARunGoesOnWithoutANodeThatDied) {
   ASSERT_EQ(result.status, 0) << result.output;
   EXPECT_NE(result.output.find("n2 cannot be reached"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("2 ranks: n0 "), std::string::npos) << result.output;
-  EXPECT_EQ(weights("ranks"), weights_of_one_process("300"));
+  EXPECT_EQ(weights("ranks"), weights_of_one_process("120"));
 }
 
 }  // namespace

@@ -34,12 +34,16 @@ ProgramResult shell(const std::string& command) { return run_program({"sh", "-c"
 TEST(Outputs, EveryCommandHasJson) {
   std::vector<std::vector<std::string>> commands;
   for (const app::Command& command : app::commands())
-    // The results of the last two are text that another program reads.
-    if (command.name != "bench" && command.name != "data" && command.name != "completion" &&
-        command.name != "manual")
+    // What follows "launch --" has --json; completion and manual print text for other programs.
+    if (command.name != "bench" && command.name != "data" && command.name != "tickets" &&
+        command.name != "launch" && command.name != "completion" && command.name != "manual")
       commands.push_back({std::string(command.name)});
-  for (const char* each : {"cell", "scaling", "granularity", "fidelity", "placement", "unequal"})
+  for (const char* each :
+       {"cell", "scaling", "granularity", "fidelity", "placement", "unequal", "ceiling", "runtime"})
     commands.push_back({"bench", each});
+  for (const char* each : {"search", "work", "status", "report", "transfer", "stability",
+                           "estimate", "prune", "export", "compact"})
+    commands.push_back({"tickets", each});
   for (const char* each : {"get", "info", "prepare", "compare"}) commands.push_back({"data", each});
   for (std::vector<std::string>& command : commands) {
     command.emplace_back("--help");

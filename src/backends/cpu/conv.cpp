@@ -284,7 +284,7 @@ class Conv : public Kernel {
       std::copy_n(bias, outputs, operands.parameter_gradients[1]);
   }
 
-  // Of padded plain weights, those that are weights.
+  // The weights among padded plain weights.
   void take_real_part(const float* padded, float* target, bool add) const {
     const auto row = static_cast<std::size_t>(formats_.inputs * formats_.pixels);
     for (std::int64_t o = 0; o < formats_.outputs; ++o) {

@@ -24,7 +24,7 @@ class ConvFormats {
   std::optional<WeightTiles> forward_tiles, backward_data_tiles, backward_weights_tiles;
   bool bias = false, wants_input_gradient = false;
 
-  // Of the backward copy, of the bias, and of the end, among the packed bytes.
+  // Offsets among the packed bytes: of the backward copy, the bias, and the end.
   std::size_t backward_offset = 0, bias_offset = 0, packed_bytes = 0;
 };
 

@@ -19,7 +19,7 @@ struct Sums {
 // Sums are kept in many accumulators so that the loop is vectorised, and in double.
 constexpr int width = 16;
 
-// Of x and of its squares. What only pads is zero and adds nothing.
+// Sums of x and of its squares. What only pads is zero and adds nothing.
 REGATTA_CLONES Sums sums_of(const float* x, std::int64_t count) {
   double sums[width] = {}, squares[width] = {};
   std::int64_t i = 0;

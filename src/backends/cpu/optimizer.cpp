@@ -194,7 +194,7 @@ class Walk {
     });
   }
 
-  // Of the gradient as the rule sees it.
+  // The sum of squares of the gradient as the rule sees it.
   double squares_of_gradient(std::size_t first, std::size_t count) const {
     double sum = 0;
     Room room;

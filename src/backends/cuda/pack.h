@@ -23,7 +23,7 @@ struct WeightForm {
   std::size_t packed_bytes() const;  // 0 where plain
 };
 
-// Of a convolution or a dense layer; nothing where the node has no such weight.
+// The form of a convolution's or a dense layer's weight; empty where the node has none.
 WeightForm weight_form(const Graph& graph, const Node& node, Layout layout, Precision precision);
 
 // A packed gradient, in its own `dtype`, written or added to the plain one; padding is left out.
