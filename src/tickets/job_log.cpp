@@ -25,7 +25,8 @@ std::string text_of(const LogEntry& entry) {
 LogEntry entry_from(const std::string& text, const fs::path& path) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_object() && json.contains("entry") && json.contains("worker") &&
-      json.contains("body") && json["body"].is_object() && json["worker"].is_string())
+      json.contains("body") && (json["body"].is_object() || json["body"].is_null()) &&
+      json["worker"].is_string())
     for (const auto& [kind, name] : names)
       if (json["entry"] == name) return {kind, json["worker"], json["body"]};
   throw InputError(
