@@ -147,7 +147,7 @@ class Ceiling {
     OperatorUse& use = table_[{std::string(node.op->name), each.name}];
     const double bytes = bytes_moved(graph_, flow_, layouts_, step);
     use.bytes += bytes;
-    // Of batch norm's halves the second computes most: what they share is not told apart.
+    // The two halves of a cut batch norm share its FLOPs in unknown parts: neither counts.
     if (each.work == Work::forward || each.work == Work::backward)
       use.flops += back ? cost.backward_flops : cost.forward_flops;
     if (is_product(node)) {

@@ -158,7 +158,7 @@ class ProductBench {
   cpu::Worker worker_;
   std::int64_t samples_;
   std::vector<Product> products_;
-  // Of the largest product: input, output, their gradients, and those of weight and bias.
+  // The buffers fit the largest product: input, output, and all its gradients.
   std::vector<std::unique_ptr<Floats>> shared_;
 };
 

@@ -51,7 +51,7 @@ void train_with_others(Ranks* ranks, Executor& executor, const std::function<voi
   try {
     train();
   } catch (const RankSilent& silent) {
-    // Nobody can end in order: the silent one would be waited for.
+    // MPI_Finalize would wait for the silent rank, so the process ends without it.
     const bool speaks = ranks->first() || std::string(silent.what()).starts_with(ranks->names()[0]);
     if (speaks) std::cerr << "\nregatta: " << silent.what() << way_back() << std::endl;
     ranks->transport()->end_all(try_again_code);

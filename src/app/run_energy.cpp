@@ -91,7 +91,7 @@ std::vector<GroupJoules> RunEnergy::finish() {
       continue;
     }
     const auto cores = std::ranges::find(machine_.groups, DeviceKind::cpu, &PlatformGroup::kind);
-    // Nobody knows what a GPU draws that does not tell.
+    // A GPU without an energy counter has unknown joules.
     if (each.name != "cpu" || cores == machine_.groups.end()) {
       groups.push_back({each.name, std::nullopt, false, "no counter can be read"});
       continue;

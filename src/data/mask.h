@@ -38,7 +38,7 @@ struct Mask {
   const MaskTensor* find(const std::string& name) const;  // nullptr if absent
   std::int64_t count() const;
   std::int64_t kept() const;
-  // Of the weights of all its tensors together; 1 if it has none.
+  // The part of all weights that stays, over all tensors; 1 if there are none.
   double density() const;
   // SHA-256 of model, names, shapes and bits: what a recipe knows a mask by.
   std::string fingerprint() const;

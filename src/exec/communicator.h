@@ -66,7 +66,7 @@ class Communicator {
     std::vector<std::unique_ptr<Message>> messages;
     std::vector<std::vector<float>> terms;  // by transfer of the round: what is to be added
   };
-  // What ranks tell each other beside the exchanges: that they live, that they failed.
+  // The control messages between this rank and one other: a heartbeat, or why it failed.
   struct Peer {
     int rank = 0;
     std::vector<char> room;

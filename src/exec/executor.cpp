@@ -97,7 +97,7 @@ class Executor::Impl {
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
   ~Impl() {
-    // Whoever still waits for other ranks would do so for ever, and they for this one.
+    // Tasks that wait for messages would never end, here and on the other ranks.
     const bool undone =
         std::ranges::any_of(recent_, [](const auto& each) { return each->remaining > 0; });
     if (communicator_ && (undone || std::uncaught_exceptions() > 0))

@@ -101,7 +101,7 @@ class BatchNorm : public Kernel {
   }
 
  private:
-  // What one thread of the team works on: some blocks of all samples, or all blocks of some.
+  // One thread's part: some channel blocks of all samples, or all blocks of some samples.
   struct Share {
     ChannelBlocks at;
     std::int64_t first_value = 0;
