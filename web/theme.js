@@ -22,7 +22,7 @@ export function themeButton() {
 const phases = {
   "forward and backward": "#6d63d6", backward: "#e0852b", forward: "#3a86c8",
   "combine gradient": "#93489a", combine: "#bf5f9f", reduce: "#1f9e79", update: "#58ad46",
-  pack: "#97bd4b", deliver: "#c8a02a", load: "#8791a0", submit: "#a0826d", other: "#6b7684",
+  pack: "#97bd4b", deliver: "#c8a02a", load: "#8791a0", other: "#6b7684",
 };
 
 // A task may do several phases; its colour is that of the weightiest.

@@ -54,7 +54,7 @@ class DeviceMeasure {
     const DeviceGroup& group = *groups_of(plan).front();
     const double workers = group.workers;
     for (const Task& task : kind.list->tasks) {
-      if (task.on_host || submits(task)) continue;
+      if (task.on_host) continue;
       const Estimate took = kind.costs->of(task, group.workers);
       const Action& first = task.actions.front();
       const bool of_bucket = first.phase == Phase::reduce || first.phase == Phase::measure ||

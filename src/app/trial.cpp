@@ -48,19 +48,18 @@ Predicted predict(const TrainJob& job) {
                                         fewest_simulated, most_simulated);
   const sim::Simulated made = simulate_here(job, steps);
   std::vector<std::vector<double>> seconds(tasks);
-  double kernels = 0, submission = 0;
+  double kernels = 0;
   for (const trace::Task& task : made.record.tasks) {
     const auto kind = static_cast<std::size_t>(task.kind);
     seconds[kind].push_back(trace::seconds(task.duration()));
-    (submits(step.list().tasks[kind]) ? submission : kernels) += seconds[kind].back();
+    kernels += seconds[kind].back();
   }
   std::vector<double> medians;
   for (std::vector<double>& each : seconds) medians.push_back(median_of(std::move(each)));
   const double apart_s = apart(meetings(step.blueprint(), step.list(), medians));
   const auto workers = static_cast<double>(made.record.workers.size());
   const RuntimeCosts runtime = step.costs().runtime();
-  submission = submission / static_cast<double>(steps) + runtime.step +
-               submitted_after(step.list(), runtime).back();
+  const double submission = runtime.step + submitted_after(step.list(), runtime).back();
   return {
       made.step_s.front(), made.energy_j.front(), kernels / workers / static_cast<double>(steps),
       submission,          std::move(medians),    apart_s};

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <deque>
 #include <map>
-#include <mutex>
 
 #include "backends/cpu/optimizer.h"
 #include "base/error.h"
@@ -73,10 +72,10 @@ class Executor::Impl {
         ids_(plan),
         backend_(options_.null_kernels ? nullptr : make_backend()),
         workers_(STARPU_NMAXWORKERS),
-        places_(blueprint.chunks.size()),
+        last_workers_(blueprint.chunks.size()),
         masks_(bucket_masks(blueprint, options_.masks)),
         buffers_(blueprint, ids_.memory_nodes) {
-    for (std::atomic<int>& place : places_) place = -1;
+    for (std::atomic<int>& worker : last_workers_) worker = -1;
     const std::vector<double> slowness = slowness_of(plan);
     for (std::size_t w = 0; w < slowness.size(); ++w)
       workers_[static_cast<std::size_t>(ids_.workers[w])].slowness = slowness[w];
@@ -102,7 +101,7 @@ class Executor::Impl {
         std::ranges::any_of(recent_, [](const auto& each) { return each->remaining > 0; });
     if (communicator_ && (undone || std::uncaught_exceptions() > 0))
       communicator_->give_up("it ended before its work was done");
-    starpu_task_wait_for_all();
+    wait_for_all();
   }
 
   void give_up(const std::string& why) noexcept {
@@ -134,7 +133,6 @@ class Executor::Impl {
                                        static_cast<std::size_t>(blueprint.graph.classes()));
     }
     submission->undone = submission->remaining = list.tasks.size();
-    submission->runs.reserve(list.tasks.size());
     const std::size_t step = submission->number = steps_submitted_++;
     submission->step = prepared.submitted++;
     if (sink_) {
@@ -143,14 +141,15 @@ class Executor::Impl {
     }
     if (recording_) recording_->begin(*submission, list);
     const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
-    if (gated_) submission->gates = gates_.follow(list, step);
+    make_runs(*submission, prepared);
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
       recent_.pop_front();
-    line_up({submission, &prepared, &handles, &prepared.data_of(step),
-             trains(job) && !adds(job) && blueprint.by_redux() ? gradients()
-                                                               : PreparedList::Handles{}});
+    if (gated_)
+      open_list(*submission, list, step);
+    else
+      hand_over(*submission, prepared, handles);
     return submission;
   }
 
@@ -167,7 +166,13 @@ class Executor::Impl {
   }
   // Before the host touches what tasks do, which StarPU need not know of.
   void let_pass() const {
-    if (gated_) starpu_task_wait_for_all();
+    if (gated_) wait_for_all();
+  }
+  // For the end of every list, which StarPU need not know all tasks of, and for StarPU to let go of
+  // them.
+  void wait_for_all() const {
+    for (const auto& each : recent_) each->await(false);
+    starpu_task_wait_for_all();
   }
   static std::vector<float> read(const RegisteredBuffer& from, std::size_t offset,
                                  std::int64_t count) {
@@ -182,7 +187,7 @@ class Executor::Impl {
   }
 
   std::string find_not_finite(StepInput input) {
-    starpu_task_wait_for_all();
+    wait_for_all();
     halted_ = false;
     for (WorkerState& worker : workers_)
       if (worker.cuda) worker.cuda->forget_not_finite();
@@ -204,7 +209,7 @@ class Executor::Impl {
     return recording_->remark();
   }
   void end_record() {
-    starpu_task_wait_for_all();
+    wait_for_all();
     recording_->close();
     recording_.reset();
   }
@@ -256,12 +261,12 @@ class Executor::Impl {
     return lists_.emplace(job, prepare(blueprint, job, options_)).first->second;
   }
 
-  // Where it is noted who ran a chunk's latest task.
-  std::atomic<int>* place_of(const Task& task) {
+  // Where the worker of a chunk's latest task is noted.
+  std::atomic<int>* last_worker_of(const Task& task) {
     for (const Action& action : task.actions)
       if (action.phase == Phase::load || action.phase == Phase::forward ||
           action.phase == Phase::backward)
-        return &places_[action.chunk.value];
+        return &last_workers_[action.chunk.value];
     return nullptr;
   }
 
@@ -328,104 +333,85 @@ class Executor::Impl {
     return handles;
   }
 
-  // --- handing lists to StarPU, by the thread that submits or by workers
+  // --- handing lists to StarPU
 
-  // A list that is to be handed over, when all before it have been.
-  struct InLine {
-    std::shared_ptr<Submission> submission;
-    const PreparedList* prepared;
-    const PreparedList::Handles* handles;
-    const PreparedList::Data* data;
+  void make_runs(Submission& submission, const PreparedList& prepared) {
+    const std::vector<Task>& tasks = prepared.list.tasks;
+    const bool timed = !submission.times.empty();
+    submission.runs = std::vector<TaskRun>(tasks.size());
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+      TaskRun& run = submission.runs[t];
+      run.executor = this;
+      run.submission = &submission;
+      run.list = &prepared.list;
+      run.task = &tasks[t];
+      run.predicted_us = prepared.predicted[t];
+      run.ready = {.list = static_cast<std::int64_t>(submission.number),
+                   .rank = prepared.ranks[t],
+                   .order = static_cast<std::int64_t>(t),
+                   .fixed = fixed_place(prepared, t, submission.step)};
+      run.last_worker = last_worker_of(tasks[t]);
+      if (gated_) run.data = prepared.data_of(submission.number).data() + prepared.first_handle[t];
+      if (!timed) continue;
+      run.times = &submission.times[t];
+      run.times->submit = TraceClock::now();
+    }
+  }
+
+  // At gates: each task is submitted to StarPU when the last task before it has ended, by the
+  // worker that ended it; those that wait for nothing, now.
+  void open_list(Submission& submission, const TaskList& list, std::size_t step) {
+    submission.gates = gates_.follow(list, step, submission.runs);
+    for (std::size_t t = 0; t < submission.runs.size(); ++t)
+      if ((*submission.gates)[t].arrives()) start(submission.runs[t]);
+  }
+
+  // With data: StarPU finds out what each task waits for.
+  void hand_over(Submission& submission, const PreparedList& prepared,
+                 const PreparedList::Handles& handles) {
     // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
     // keep their memory, so that captured graphs keep their addresses.
-    PreparedList::Handles forgotten;
-  };
-
-  void line_up(InLine list) {
-    {
-      const std::lock_guard lock(line_mutex_);
-      line_.push_back(std::move(list));
-      if (line_.size() > 1) return;  // whoever hands over those before it comes to it
-    }
-    hand_over();
-  }
-
-  // The first in line, up to a task that submits: it goes on when it runs. The next, if it is
-  // through.
-  void hand_over() {
-    for (const InLine* first = first_in_line(); first && hand_over(*first);) {
-      const std::lock_guard lock(line_mutex_);
-      line_.pop_front();
-      first = line_.empty() ? nullptr : &line_.front();
+    if (trains(submission.job) && !adds(submission.job) && blueprint.by_redux())
+      for (starpu_data_handle_t each : gradients()) starpu_data_deinitialize_submit(each);
+    for (std::size_t t = 0; t < submission.runs.size(); ++t) {
+      TaskRun& run = submission.runs[t];
+      const int gpu = run.task->on_host ? -1 : ids_.gpu[run.task->group.value];
+      // Only our scheduler knows of turns.
+      submit(run, gpu >= 0,
+             std::span(handles).subspan(prepared.first_handle[t], run.task->accesses.size()),
+             run.ready.fixed.turn > 0 ? -1 : gpu);
     }
   }
-  // It stays where it is while others line up.
-  const InLine* first_in_line() {
-    const std::lock_guard lock(line_mutex_);
-    return &line_.front();
-  }
 
-  // True if all of it has been handed over. Otherwise somebody else may be at it already.
-  bool hand_over(const InLine& next) {
-    Submission& submission = *next.submission;
-    const TaskList& list = next.prepared->list;
-    std::size_t t = submission.runs.size();
+  void submit(TaskRun& run, bool on_gpu, std::span<const starpu_data_handle_t> handles,
+              int worker) {
     try {
-      if (t == 0)
-        for (starpu_data_handle_t each : next.forgotten) starpu_data_deinitialize_submit(each);
-      for (; t < list.tasks.size(); ++t) {
-        hand_over(next, t);
-        if (submits(list.tasks[t])) return false;
-      }
+      submit_task(run, codelets_.of(*run.task, on_gpu), handles, worker, &ended);
     } catch (...) {
-      submission.fail(std::current_exception());
       halted_ = true;  // tasks behind a gap in the order would go wrong
-      for (; t < list.tasks.size(); ++t) {
-        submission.task_done();
-        if (submission.gates) submission.gates->open(t, let_go);
-        submission.task_finished();
-      }
+      run.submission->fail(std::current_exception());
+      done(run);
+      run.submission->task_finished();
     }
-    return true;
   }
 
-  void hand_over(const InLine& next, std::size_t t) {
-    Submission& submission = *next.submission;
-    const PreparedList& prepared = *next.prepared;
-    const Task& task = prepared.list.tasks[t];
-    TaskRun& run = submission.runs.emplace_back(
-        TaskRun{this, &submission, &prepared.list, &task, nullptr, prepared.predicted[t]});
-    run.ready = {.list = static_cast<std::int64_t>(submission.number),
-                 .rank = prepared.ranks[t],
-                 .order = static_cast<std::int64_t>(t),
-                 .fixed = fixed_place(prepared, t, submission.step)};
-    run.place = place_of(task);
-    if (!submission.times.empty()) run.times = &submission.times[t];
-    if (submission.gates) {
-      run.gate = &(*submission.gates)[t];
-      run.data = next.data->data() + prepared.first_handle[t];
-      gates_.line_up(run, t, *submission.gates);
-      if (travels(task)) {
-        if (run.gate->arrives()) start_travel(run, run.data);
-        return;
-      }
-    }
-    const int gpu = task.on_host ? -1 : ids_.gpu[task.group.value];
-    // Only our scheduler knows of turns.
-    submit_task(run, codelets_.of(task, gpu >= 0),
-                std::span(*next.handles).subspan(prepared.first_handle[t], task.accesses.size()),
-                run.ready.fixed.turn > 0 ? -1 : gpu, &ended);
-  }
-
-  // --- between ranks
-
-  // A task whose gate has opened.
-  static void let_go(const TaskRun& run) {
+  // A task at gates that has nothing left to wait for.
+  static void start(TaskRun& run) {
     if (travels(*run.task))
       run.executor->start_travel(run, run.data);
     else
-      now_ready(run);
+      run.executor->submit(run, false, {}, -1);
   }
+
+  // The task's work has ended: tasks that wait for nothing else start.
+  static void done(const TaskRun& run) {
+    Submission& submission = *run.submission;
+    submission.task_done();
+    if (submission.gates)
+      submission.gates->open(static_cast<std::size_t>(&run - submission.runs.data()), start);
+  }
+
+  // --- between ranks
 
   // Never waits. `data` of the task's accesses is read before this returns.
   void start_travel(const TaskRun& run, std::byte* const* data) {
@@ -446,14 +432,12 @@ class Executor::Impl {
 
   static void arrived(const TaskRun& run) {
     if (run.times) run.times->end = TraceClock::now();
-    if (!run.gate) {
+    if (!run.data) {
       starpu_task_end_dep_release(run.starpu);
       return;
     }
-    Submission& submission = *run.submission;
-    submission.task_done();
-    submission.gates->open(static_cast<std::size_t>(&run - submission.runs.data()), let_go);
-    submission.task_finished();
+    done(run);
+    run.submission->task_finished();
   }
 
   // --- on a worker
@@ -472,7 +456,7 @@ class Executor::Impl {
     const auto& run = *static_cast<TaskRun*>(argument);
     if (run.times) note_end(run);
     if (run.starpu->cl->where == STARPU_CUDA) run.executor->look_at_gradient(run);
-    if (!run.gate) run.submission->task_done();
+    if (!run.data) done(run);
     run.submission->task_finished();
   }
 
@@ -481,11 +465,6 @@ class Executor::Impl {
   }
 
   void run_on_cpu(const TaskRun& run, void* buffers[]) {
-    if (submits(*run.task)) {
-      const OperatorTimer timed(run.times, Phase::submit);
-      hand_over();
-      return;
-    }
     WorkerState& worker = this_worker();
     if (!worker.frame) {
       worker.frame = std::make_unique<Frame>(blueprint, mask_pointers());
@@ -525,15 +504,12 @@ class Executor::Impl {
     this_gpu().run(run, pointers);
   }
 
-  // Lets those pass that wait for a task, when it is done.
+  // Starts the tasks that waited for a task at gates, when its function returns.
   class Opens {
    public:
     explicit Opens(const TaskRun& run) : run_(run) {}
     ~Opens() {
-      if (!run_.gate) return;
-      Submission& submission = *run_.submission;
-      submission.task_done();
-      submission.gates->open(static_cast<std::size_t>(&run_ - submission.runs.data()), let_go);
+      if (run_.data) done(run_);
     }
     Opens(const Opens&) = delete;
     Opens& operator=(const Opens&) = delete;
@@ -545,16 +521,13 @@ class Executor::Impl {
   // Counts the worker's time for as long as it lives.
   class Kernels {
    public:
-    Kernels(int worker, bool computes) : worker_(worker), computes_(computes) {
-      worker_times().begins(worker_);
-    }
-    ~Kernels() { worker_times().ends(worker_, computes_); }
+    explicit Kernels(int worker) : worker_(worker) { worker_times().begins(worker_); }
+    ~Kernels() { worker_times().ends(worker_); }
     Kernels(const Kernels&) = delete;
     Kernels& operator=(const Kernels&) = delete;
 
    private:
     int worker_;
-    bool computes_;
   };
 
   // A task's function must not throw into StarPU, which is C.
@@ -562,9 +535,8 @@ class Executor::Impl {
   static void guarded(void* buffers[], void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
     const int worker = starpu_worker_get_id();
-    const bool computes = !submits(*run.task);
     const Opens opens(run);  // after what is counted as the task's
-    const Kernels counted(worker, computes);
+    const Kernels counted(worker);
     const bool asks = run.times && run.times->depth != Depth::task;
     const std::chrono::nanoseconds cpu = asks ? thread_time() : std::chrono::nanoseconds{0};
     if (run.times) {
@@ -580,10 +552,9 @@ class Executor::Impl {
       run.executor->start_travel(run, pointers.data());
       return;
     }
-    // Tasks that were not handed over would be waited for in vain.
-    if (submission.failed && computes) return;
+    if (submission.failed) return;
     try {
-      if (computes && run.executor->halted_ && trains(submission.job))
+      if (run.executor->halted_ && trains(submission.job))
         throw NotFinite("a step before has gone wrong");
       (run.executor->*RUN)(run, buffers);
     } catch (const NotFinite&) {
@@ -604,14 +575,12 @@ class Executor::Impl {
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
   std::map<Job, PreparedList> lists_;
-  std::vector<std::atomic<int>> places_;  // by chunk: the worker that ran its latest task
+  std::vector<std::atomic<int>> last_workers_;  // by chunk: the worker that ran its latest task
   const std::vector<std::vector<std::uint8_t>> masks_;  // by bucket
   Buffers buffers_;
   const bool gated_ = has_gates(blueprint.plan);
   Gates gates_;
   std::deque<std::shared_ptr<Submission>> recent_;
-  std::mutex line_mutex_;    // of adding and removing
-  std::deque<InLine> line_;  // lists that are not yet handed over
   std::size_t steps_submitted_ = 0, lists_exchanged_ = 0;
   std::optional<Travels> travels_;  // of several ranks
   std::unique_ptr<Communicator> communicator_;
@@ -640,7 +609,6 @@ WorkerLoad Executor::load() const {
   return {std::chrono::steady_clock::now(),
           totals.kernels,
           totals.runtime,
-          totals.submitting,
           impl_->handing_over,
           impl_->lists,
           impl_->counted_workers()};

@@ -108,9 +108,8 @@ struct WorkerLoad {
   std::chrono::steady_clock::time_point when;
   std::chrono::nanoseconds kernels{0};  // of all workers together
   // Around kernels, known under `--scheduler regatta`: from a task's being chosen to its start, and
-  // from its end to the worker's asking for more.
+  // from its end, with submitting the tasks that waited for it, to the worker's asking for more.
   std::chrono::nanoseconds runtime{0};
-  std::chrono::nanoseconds submitting{0};  // of it, in tasks that submit others
   // By the thread that submits, of `lists` lists.
   std::chrono::nanoseconds handing_over{0};
   std::int64_t lists = 0;

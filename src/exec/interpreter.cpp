@@ -48,7 +48,6 @@ class Interpreter {
       case Phase::forward:
       case Phase::backward:
       case Phase::pack:
-      case Phase::submit:  // by the executor
       case Phase::exchange_sums:
       case Phase::exchange_gradient_sums:
       case Phase::exchange_group_sums:

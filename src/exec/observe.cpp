@@ -191,8 +191,8 @@ std::vector<Observation> StepMean::get() const {
 void SpreadMeter::add(const ListTimes& done) {
   // What the thread that submits robs workers of, where it has no CPU of its own, is counted
   // elsewhere. What neighbours rob them of is a part of the spread: all who meet wait for it.
-  const bool robbed = takes_all_cpus(done.blueprint.plan) && !done.list.submits_itself() &&
-                      done.blueprint.group(GroupId{0}).team == 1;
+  const bool robbed =
+      takes_all_cpus(done.blueprint.plan) && done.blueprint.group(GroupId{0}).team == 1;
   Step step;
   for (const ChunkSpan& span : done.spans) step.samples += span.count;
   Time first = Time::max(), last = Time::min();

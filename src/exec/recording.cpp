@@ -176,13 +176,10 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   const std::int32_t kind = first_kind(list);
   const std::int64_t first_id = recorder_->first_id(list.tasks.size());
   dependencies_.follow(list, submission.number, first_id, edges_);
-  // What a task submits may begin before that one ends: when it was submitted is what counts.
-  // Tasks that submit wait for nothing else, in this list or the one before.
   // Tasks that travel between ranks have no worker and are left out.
   const auto left_out = [&](std::int64_t id) {
     if (id < first_id) return false;
-    const Task& task = list.tasks[static_cast<std::size_t>(id - first_id)];
-    return submits(task) || travels(task);
+    return travels(list.tasks[static_cast<std::size_t>(id - first_id)]);
   };
   for (const auto& [task, on] : edges_)
     if (!left_out(task) && !left_out(on)) piece_.dependencies.push_back({task, on});

@@ -24,28 +24,11 @@ class ReadyList {
   void push(starpu_task* task) {
     const auto* run = static_cast<const TaskRun*>(task->sched_data);
     starpu_push_task_end(task);
-    if (run) {
-      if (!run->gate || run->gate->arrives()) add(*run);
-      return;
-    }
+    if (run) return add(*run);
     const Lock lock(mutex_);
     strangers_.push_back(task);
     count_.fetch_add(1, std::memory_order_release);
     wake(task, -1);
-  }
-
-  void add(const TaskRun& run) {
-    const int home = run.place ? run.place->load(std::memory_order_relaxed) : -1;
-    const Lock lock(mutex_);
-    Pool& pool = pools_[run.starpu->cl->where == STARPU_CUDA];
-    pool.ready.push_back(run.ready);
-    pool.ready.back().home = home;
-    pool.tasks.push_back(run.starpu);
-    count_.fetch_add(1, std::memory_order_release);
-    if (const int own = run.ready.fixed.worker; own < 0)
-      wake(run.starpu, home);
-    else if (waits(own))
-      call(own);
   }
 
   starpu_task* pop(int worker) {
@@ -93,6 +76,20 @@ class ReadyList {
     std::mutex& mutex_;
   };
 
+  void add(const TaskRun& run) {
+    const int home = run.last_worker ? run.last_worker->load(std::memory_order_relaxed) : -1;
+    const Lock lock(mutex_);
+    Pool& pool = pools_[run.starpu->cl->where == STARPU_CUDA];
+    pool.ready.push_back(run.ready);
+    pool.ready.back().home = home;
+    pool.tasks.push_back(run.starpu);
+    count_.fetch_add(1, std::memory_order_release);
+    if (const int own = run.ready.fixed.worker; own < 0)
+      wake(run.starpu, home);
+    else if (waits(own))
+      call(own);
+  }
+
   static bool may_run(int worker, starpu_task* task) {
     return starpu_worker_can_execute_task_first_impl(static_cast<unsigned>(worker), task,
                                                      nullptr) != 0;
@@ -116,8 +113,8 @@ class ReadyList {
     pool.ready.pop_back();
     pool.tasks[chosen] = pool.tasks.back();
     pool.tasks.pop_back();
-    if (auto* place = static_cast<const TaskRun*>(task->sched_data)->place)
-      place->store(worker, std::memory_order_relaxed);
+    if (auto* last_worker = static_cast<const TaskRun*>(task->sched_data)->last_worker)
+      last_worker->store(worker, std::memory_order_relaxed);
     if (own) wake_for_rest(pool);
     return task;
   }
@@ -164,8 +161,6 @@ ReadyList& list_of(unsigned context) {
 }
 
 }  // namespace
-
-void now_ready(const TaskRun& run) { list_of(run.starpu->sched_ctx).add(run); }
 
 WorkerTimes& worker_times() {
   static WorkerTimes times;

@@ -30,9 +30,8 @@ struct TaskRun {
   // For our scheduler: the task's priority and fixed worker (StarPU's number); and the worker that
   // ran the previous task of the same chunk, null for a task without a chunk.
   ReadyTask ready{};
-  std::atomic<int>* place = nullptr;
-  // Where it waits, and the data of its accesses; null: StarPU sees to both.
-  Gate* gate = nullptr;
+  std::atomic<int>* last_worker = nullptr;
+  // At gates: the data of its accesses. Null: StarPU knows what it accesses, and holds it back.
   std::byte* const* data = nullptr;
 };
 
@@ -46,7 +45,7 @@ struct Submission {
   StepResult result;
   bool looks = false;  // at every value, for one that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
-  std::shared_ptr<ListGates> gates;  // null: likewise
+  std::shared_ptr<ListGates> gates;  // null: StarPU knows what tasks wait for
   std::vector<TaskTimes> times;      // by task, if recorded or watched
   std::size_t exchanged_as = 0;  // among the lists with messages between ranks, as on all of them
   bool recorded = false;

@@ -54,7 +54,7 @@ void submit_task(TaskRun& run, starpu_codelet* codelet,
   }
   task->cl_arg = &run;
   task->cl_arg_size = sizeof run;
-  if (!run.gate) set_buffers(*task, run.task->accesses, handles);
+  if (!run.data) set_buffers(*task, run.task->accesses, handles);
   task->priority = run.task->priority;
   task->sched_data = &run;
   task->name = phase_name(run.task->actions.front().phase).data();
@@ -66,7 +66,6 @@ void submit_task(TaskRun& run, starpu_codelet* codelet,
   if (run.times) {
     task->prologue_callback_pop_func = note_taken;
     task->prologue_callback_pop_arg = run.times;
-    run.times->submit = TraceClock::now();
   }
   if (const int code = starpu_task_submit(task); code != 0)
     throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));

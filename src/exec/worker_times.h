@@ -17,7 +17,6 @@ class WorkerTimes {
     // From a task's being chosen to its kernels, and from their end to the worker's asking for
     // more. Known under our own scheduler only.
     std::chrono::nanoseconds runtime{0};
-    std::chrono::nanoseconds submitting{0};  // of it, in tasks that submit others
   };
 
   // Called by worker `id` itself.
@@ -33,12 +32,10 @@ class WorkerTimes {
     worker.began = Clock::now();
     if (worker.chosen != Clock::time_point{}) add(worker.runtime, worker.began - worker.chosen);
   }
-  // `computes`: in kernels; else for the runtime.
-  void ends(int id, bool computes) {
+  void ends(int id) {
     Worker& worker = of(id);
     const auto now = Clock::now();
-    add(computes ? worker.kernels : worker.runtime, now - worker.began);
-    if (!computes) add(worker.submitting, now - worker.began);
+    add(worker.kernels, now - worker.began);
     if (worker.chosen != Clock::time_point{}) worker.ended = now;
     worker.chosen = {};
   }
@@ -49,13 +46,12 @@ class WorkerTimes {
     for (const Worker& worker : workers_) {
       sum.kernels += std::chrono::nanoseconds(worker.kernels.load(std::memory_order_relaxed));
       sum.runtime += std::chrono::nanoseconds(worker.runtime.load(std::memory_order_relaxed));
-      sum.submitting += std::chrono::nanoseconds(worker.submitting.load(std::memory_order_relaxed));
     }
     return sum;
   }
   void clear() {
     for (Worker& worker : workers_) {
-      worker.kernels = worker.runtime = worker.submitting = 0;
+      worker.kernels = worker.runtime = 0;
       worker.chosen = worker.ended = {};
     }
   }
@@ -63,7 +59,7 @@ class WorkerTimes {
  private:
   static constexpr std::size_t most = 512;
   struct alignas(64) Worker {
-    std::atomic<std::int64_t> kernels = 0, runtime = 0, submitting = 0;  // nanoseconds
+    std::atomic<std::int64_t> kernels = 0, runtime = 0;  // nanoseconds
     Clock::time_point chosen{}, began{}, ended{};
   };
   Worker& of(int id) { return workers_[static_cast<std::size_t>(id) % most]; }

@@ -87,9 +87,6 @@ std::string deliver_signature(Pass pass, std::int64_t classes) {
   return pass == Pass::train ? "deliver" : "deliver logits " + std::to_string(classes);
 }
 
-std::string submit_signature() { return "submit"; }
-bool of_submission(std::string_view signature) { return signature.starts_with(submit_signature()); }
-
 std::string combine_signature(const WorkPlace& place, bool gradient) {
   return text_of(place) + (gradient ? "combine_gradient" : "combine");
 }

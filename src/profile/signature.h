@@ -37,8 +37,6 @@ bool of_segments(std::string_view signature);
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples
 std::string deliver_signature(Pass pass, std::int64_t classes);                         // samples
-std::string submit_signature();  // buffers, and tasks worth several
-bool of_submission(std::string_view signature);
 std::string combine_signature(const WorkPlace& place, bool gradient);  // channels x chunks
 std::string track_signature(const WorkPlace& place);                   // channels x groups
 std::string reduce_signature(const WorkPlace& place);                  // bytes of all slots

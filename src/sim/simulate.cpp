@@ -111,14 +111,12 @@ class RecordMaker {
     const auto id_of = [&](std::int64_t s, std::size_t t) {
       return s * per_step + offset + static_cast<std::int64_t>(t);
     };
-    // What a task submits may begin before that one ends: when it was submitted is what counts.
-    const auto submitting = [&](std::size_t t) { return submits(work.list().tasks[t]); };
     std::vector<std::vector<std::int64_t>> on(work.tasks());
     for (std::size_t back = 0; back < work.furthest() && static_cast<std::int64_t>(back) <= step;
          ++back)
       for (std::size_t t = 0; t < work.tasks(); ++t)
         for (const std::uint32_t next : work.successors(step, back, t))
-          if (!submitting(t)) on[next].push_back(id_of(step - static_cast<std::int64_t>(back), t));
+          on[next].push_back(id_of(step - static_cast<std::int64_t>(back), t));
     for (std::size_t t = 0; t < work.tasks(); ++t) {
       const TaskEvents& each =
           outcome_.events[first + static_cast<std::size_t>(step) * work.tasks() + t];

@@ -23,14 +23,13 @@ CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass p
                                         blueprint.sample_dtype),
             .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
       // As many bytes as would be copied meanwhile.
-      submit_{.signature = submit_signature(), .bytes = 2000, .among = workers()},
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
     for (const NodeId input : node.inputs)
       if (blueprint.segment_of[node.id.value] != blueprint.segment_of[input.value])
         shared_[input.value] = true;
-  for (CostName* name : {&load_, &submit_}) name_in_segments(*name, false);
+  name_in_segments(load_, false);
 }
 
 bool CostNames::shares(const Node& node) const {
@@ -122,8 +121,6 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       return {met(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
     case Phase::update:
       return {met(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
-    case Phase::submit:
-      return {&submit_, static_cast<double>(action.part)};
     case Phase::exchange_sums:
     case Phase::exchange_gradient_sums:
     case Phase::exchange_group_sums:

@@ -59,7 +59,7 @@ class CostNames {
 
   const Blueprint& blueprint_;
   Pass pass_;
-  CostName load_, submit_;
+  CostName load_;
   std::vector<bool> shared_;                                   // by node: another segment reads it
   mutable std::vector<std::optional<CostName>> instructions_;  // by group, node and work
   mutable std::map<std::string, CostName> bookkeeping_;

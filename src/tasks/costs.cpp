@@ -104,17 +104,14 @@ std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& ru
   std::vector<double> after;
   double seconds = 0;
   for (const Task& task : list.tasks) {
-    // What is submitted by other tasks waits for them, not for the thread.
-    if (after.empty() || !list.submits_itself())
-      seconds +=
-          runtime.submission + runtime.dependency * static_cast<double>(task.accesses.size());
+    seconds += runtime.submission + runtime.dependency * static_cast<double>(task.accesses.size());
     after.push_back(seconds);
   }
   return after;
 }
 
-double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& runtime) {
-  return submits(ended) ? 0 : runtime.release * static_cast<double>(next.accesses.size());
+double release_seconds(const Task& next, const RuntimeCosts& runtime) {
+  return runtime.release * static_cast<double>(next.accesses.size());
 }
 
 std::vector<double> ProfileCosts::spread(GroupId group) const {

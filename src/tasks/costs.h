@@ -36,9 +36,9 @@ using CostsFor = std::function<std::unique_ptr<TaskCosts>(const Blueprint&)>;
 // By task: seconds from the begin of a list's submission to its own.
 std::vector<double> submitted_after(const TaskList& list, const RuntimeCosts& runtime);
 
-// What a worker takes to let go of a task that waited for the one it has ended, before it comes to
-// the next. What a task submits it hands over while it runs.
-double release_seconds(const Task& ended, const Task& next, const RuntimeCosts& runtime);
+// Seconds that a worker takes to submit a task that waited for the one it has ended, before it
+// comes to the next.
+double release_seconds(const Task& next, const RuntimeCosts& runtime);
 
 // A task costs what its instructions cost, by the profile; what the profile lacks is guessed from
 // FLOPs and bytes, with a wide interval. Not for several threads at once: it remembers its answers.

@@ -3,18 +3,104 @@
 #include <algorithm>
 
 namespace regatta {
+namespace {
 
-// Looked up once per list, so that following a step costs little.
-const std::vector<std::size_t>& Dependencies::places_of(const TaskList& list) {
-  const auto [found, fresh] = known_.try_emplace(&list);
-  if (!fresh) return found->second;
-  for (const Buffer& buffer : list.buffers) {
-    const auto [number, first_time] =
-        numbers_.try_emplace(std::tuple(buffer.kind, buffer.first, buffer.second), places_.size());
-    if (first_time) places_.resize(places_.size() + static_cast<std::size_t>(buffer.copies));
-    found->second.push_back(number->second);
+void sort_once(std::vector<Dependencies::Edge>& edges) {
+  std::ranges::sort(edges);
+  const auto twice = std::ranges::unique(edges);
+  edges.erase(twice.begin(), twice.end());
+}
+
+void assign_shifted(std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from,
+                    std::int64_t by) {
+  to.assign(from.begin(), from.end());
+  for (std::int64_t& each : to) each += by;
+}
+
+}  // namespace
+
+template <class WaitFor>
+void Dependencies::access(Accessors& buffer, Mode mode, std::int64_t id, const WaitFor& wait_for) {
+  switch (mode) {
+    case Mode::read:
+      std::ranges::for_each(buffer.writers, wait_for);
+      buffer.readers.push_back(id);
+      buffer.reducing = false;
+      break;
+    case Mode::write:
+    case Mode::read_write:
+      std::ranges::for_each(buffer.readers.empty() ? buffer.writers : buffer.readers, wait_for);
+      buffer.writers.assign(1, id);
+      buffer.readers.clear();
+      buffer.reducing = false;
+      break;
+    case Mode::reduce:
+      // Tasks that reduce into a buffer do not wait for each other.
+      if (!buffer.reducing) {
+        buffer.before = buffer.readers.empty() ? buffer.writers : buffer.readers;
+        buffer.writers.clear();
+        buffer.readers.clear();
+        buffer.reducing = true;
+      }
+      std::ranges::for_each(buffer.before, wait_for);
+      buffer.writers.push_back(id);
+      break;
   }
-  return found->second;
+}
+
+const Dependencies::KnownList& Dependencies::known(const TaskList& list) {
+  const auto found = known_.find(&list);
+  return found != known_.end() ? found->second : known_.emplace(&list, learn(list)).first->second;
+}
+
+Dependencies::KnownList Dependencies::learn(const TaskList& list) {
+  KnownList made;
+  for (const Buffer& buffer : list.buffers) {
+    const auto [copies, first_time] = first_copies_.try_emplace(
+        std::tuple(buffer.kind, buffer.first, buffer.second), copies_.size());
+    if (first_time) copies_.resize(copies_.size() + static_cast<std::size_t>(buffer.copies));
+    made.first_copy.push_back(copies->second);
+  }
+  made.uses.resize(list.buffers.size());
+  std::vector<Edge> edges;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    for (const Access& each : list.tasks[t].accesses) {
+      const auto id = static_cast<std::int64_t>(t);
+      Use& use = made.uses[each.buffer];
+      access(use.last, each.mode, id, [&](std::int64_t on) { edges.emplace_back(id, on); });
+      if (use.written) continue;
+      use.openings.push_back({static_cast<std::uint32_t>(t), each.mode});
+      use.written = each.mode == Mode::write || each.mode == Mode::read_write;
+    }
+  sort_once(edges);
+  made.inner.waits.assign(list.tasks.size(), 0);
+  made.inner.successors.resize(list.tasks.size());
+  for (const auto& [task, on] : edges) {
+    ++made.inner.waits[static_cast<std::size_t>(task)];
+    made.inner.successors[static_cast<std::size_t>(on)].push_back(static_cast<std::uint32_t>(task));
+  }
+  return made;
+}
+
+void Dependencies::follow_outer(const TaskList& list, std::size_t step, std::int64_t first_id,
+                                std::vector<Edge>& edges) {
+  edges.clear();
+  const KnownList& known = this->known(list);
+  for (std::size_t b = 0; b < list.buffers.size(); ++b) {
+    const Use& use = known.uses[b];
+    const std::size_t copy = step % static_cast<std::size_t>(list.buffers[b].copies);
+    Accessors& latest = copies_[known.first_copy[b] + copy];
+    for (const auto& [task, mode] : use.openings)
+      access(latest, mode, first_id + task, [&, id = first_id + task](std::int64_t on) {
+        if (on < first_id) edges.emplace_back(id, on);
+      });
+    if (!use.written) continue;
+    assign_shifted(latest.writers, use.last.writers, first_id);
+    assign_shifted(latest.readers, use.last.readers, first_id);
+    assign_shifted(latest.before, use.last.before, first_id);
+    latest.reducing = use.last.reducing;
+  }
+  sort_once(edges);
 }
 
 std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::size_t step,
@@ -26,66 +112,17 @@ std::vector<Dependencies::Edge> Dependencies::follow(const TaskList& list, std::
 
 void Dependencies::follow(const TaskList& list, std::size_t step, std::int64_t first_id,
                           std::vector<Edge>& edges) {
-  edges.clear();
-  for (std::size_t t = 0; t < list.tasks.size(); ++t)
-    for (const std::int64_t each : follow_task(list, step, first_id, t))
-      edges.emplace_back(first_id + static_cast<std::int64_t>(t), each);
-}
-
-const std::vector<std::int64_t>& Dependencies::follow_task(const TaskList& list, std::size_t step,
-                                                           std::int64_t first_id,
-                                                           std::size_t task) {
-  if (&list != list_) {
-    first_copy_ = &places_of(list);
-    list_ = &list;
-  }
-  const std::int64_t id = first_id + static_cast<std::int64_t>(task);
-  on_.clear();
-  if (list.submits_itself()) {
-    if (submitter_ >= 0) on_.push_back(submitter_);
-    if (submits(list.tasks[task])) submitter_ = id;
-  }
-  for (const Access& access : list.tasks[task].accesses) {
-    const auto copies = static_cast<std::size_t>(list.buffers[access.buffer].copies);
-    Place& place = places_[(*first_copy_)[access.buffer] + step % copies];
-    const auto wait_for = [&](const std::vector<std::int64_t>& tasks) {
-      on_.insert(on_.end(), tasks.begin(), tasks.end());
-    };
-    switch (access.mode) {
-      case Mode::read:
-        wait_for(place.writers);
-        place.readers.push_back(id);
-        place.reducing = false;
-        break;
-      case Mode::write:
-      case Mode::read_write:
-        wait_for(place.readers.empty() ? place.writers : place.readers);
-        place.writers.assign(1, id);
-        place.readers.clear();
-        place.reducing = false;
-        break;
-      case Mode::reduce:
-        // Tasks that reduce into a buffer do not wait for each other.
-        if (!place.reducing) {
-          place.before = place.readers.empty() ? place.writers : place.readers;
-          place.writers.clear();
-          place.readers.clear();
-          place.reducing = true;
-        }
-        wait_for(place.before);
-        place.writers.push_back(id);
-        break;
-    }
-  }
-  std::ranges::sort(on_);
-  const auto twice = std::ranges::unique(on_);
-  on_.erase(twice.begin(), twice.end());
-  return on_;
+  follow_outer(list, step, first_id, edges);
+  const InnerEdges& inner = this->inner(list);
+  for (std::size_t on = 0; on < inner.successors.size(); ++on)
+    for (const std::uint32_t task : inner.successors[on])
+      edges.emplace_back(first_id + task, first_id + static_cast<std::int64_t>(on));
+  sort_once(edges);
 }
 
 void Dependencies::forget_before(std::int64_t id) {
-  for (Place& place : places_)
-    for (std::vector<std::int64_t>* tasks : {&place.writers, &place.readers, &place.before})
+  for (Accessors& copy : copies_)
+    for (std::vector<std::int64_t>* tasks : {&copy.writers, &copy.readers, &copy.before})
       std::erase_if(*tasks, [&](std::int64_t each) { return each < id; });
 }
 

@@ -553,7 +553,6 @@ constexpr std::array<std::string_view, 19> phase_names{"load",
                                                        "clip",
                                                        "update",
                                                        "pack",
-                                                       "submit",
                                                        "exchange_sums",
                                                        "exchange_gradient_sums",
                                                        "exchange_group_sums",
@@ -561,40 +560,11 @@ constexpr std::array<std::string_view, 19> phase_names{"load",
                                                        "exchange",
                                                        "exchange_results"};
 
-GroupId cpu_group_of(const Blueprint& blueprint) {
-  const auto groups = groups_of(blueprint.plan);
-  for (std::uint32_t g = 0; g < groups.size(); ++g)
-    if (groups[g]->kind == DeviceKind::cpu) return GroupId{g};
-  return blueprint.owner;  // there are loaders
-}
-
-void let_workers_submit(const Blueprint& blueprint, TaskList& list) {
-  if (list.tasks.size() <= long_list) return;
-  std::vector<Task> tasks;
-  for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    if (t % submitted_together == 0) {
-      Task& next = tasks.emplace_back();
-      next.actions.push_back({.phase = Phase::submit});
-      next.group = cpu_group_of(blueprint);
-      next.on_host = true;
-      next.priority = 1;
-      for (std::size_t i = t; i < std::min(t + submitted_together, list.tasks.size()); ++i)
-        next.actions.front().part += worth_to_submit(list.tasks[i]);
-    }
-    tasks.push_back(std::move(list.tasks[t]));
-  }
-  list.tasks = std::move(tasks);
-}
-
 }  // namespace
 
 std::string_view phase_name(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
 
-TaskList lower(const Blueprint& blueprint, Job job) {
-  TaskList list = Lowering(blueprint, job).run();
-  if (takes_all_cpus(blueprint.plan)) let_workers_submit(blueprint, list);
-  return list;
-}
+TaskList lower(const Blueprint& blueprint, Job job) { return Lowering(blueprint, job).run(); }
 
 std::vector<std::string> faults(const TaskList& list) {
   std::vector<std::string> found;

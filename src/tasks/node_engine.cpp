@@ -76,8 +76,7 @@ void NodeEngine::submit(std::int64_t step, double when) {
 
 // The thread that submits wakes on a CPU whose worker has nothing to do, if there is one; if work
 // comes for that worker meanwhile, the kernel lets them take turns of milliseconds, which is longer
-// than submitting takes. Otherwise a worker waits for it. Lists that take longer to submit have
-// tasks that submit, if the plan was made for such a machine.
+// than submitting takes. Otherwise a worker waits for it.
 void NodeEngine::charge_submission(double seconds) {
   const bool idle_worker =
       std::ranges::any_of(workers_, [](const Worker& worker) { return worker.task < 0; });
@@ -220,33 +219,9 @@ void NodeEngine::take(int w, std::int64_t id) {
   at(id).taken = clock_.now();
   at(id).start = clock_.now() + worker.delay;
   if (const auto chunk = work_.home_chunk(task_of(id))) homes_[chunk->value] = w;
-  if (submits(work_.list().tasks[task_of(id)])) submit_from(worker);
   // At the speed of those at work before; change_speeds() follows where this worker changes it.
   paced_by_[worker.pool] = std::max(paced_by_[worker.pool], 1);
   start_work(w);
-}
-
-// What a task submits is handed over one by one while it runs, which takes as long whoever else is
-// at work; the next of its kind comes last, with its end.
-void NodeEngine::submit_from(const Worker& worker) {
-  const std::int64_t step = step_of(worker.task);
-  std::vector<std::uint32_t> handed;
-  double whole = 0, worth = 0;
-  for (const std::uint32_t next : work_.successors(step, 0, task_of(worker.task))) {
-    const Task& task = work_.list().tasks[next];
-    if (submits(task)) continue;
-    handed.push_back(next);
-    whole += worth_to_submit(task);
-  }
-  const double begin = worker.delay;
-  for (const std::uint32_t next : handed) {
-    worth += worth_to_submit(work_.list().tasks[next]);
-    clock_.later(begin + worth / whole * seconds(worker, busy_[worker.pool]),
-                 [this, id = number(step, next)] {
-                   at(id).submit = clock_.now();
-                   if (--waits_[static_cast<std::size_t>(id)] == 0) released(id);
-                 });
-  }
 }
 
 // Where another number of a pool's workers is busy than before, what is left of their tasks takes
@@ -296,14 +271,10 @@ void NodeEngine::finish(int w) {
     if (later >= options_.steps) break;
     for (const std::uint32_t next : work_.successors(later, back, task)) {
       const std::int64_t waiting = number(later, next);
-      if (submits(work_.list().tasks[task])) {
-        if (!submits(work_.list().tasks[next])) continue;  // handed over while it ran
-        at(waiting).submit = std::max(at(waiting).submit, clock_.now());
-      }
       if (--waits_[static_cast<std::size_t>(waiting)] == 0 &&
           submitted_[static_cast<std::size_t>(later)]) {
         released(waiting, late);
-        last = work_.release_seconds(task, next);
+        last = work_.release_seconds(next);
         late += last;
       }
     }

@@ -102,7 +102,6 @@ class NodeEngine {
   void queue(std::int64_t id);
   void assign_tasks();
   void take(int worker, std::int64_t id);
-  void submit_from(const Worker& worker);
   void change_speeds(std::size_t pool);
   void start_work(int worker);
   void finish(int worker);

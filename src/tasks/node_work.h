@@ -81,8 +81,8 @@ class NodeWork : public NodeCosts {
 
   FixedPlace place(std::size_t task, std::int64_t step) const { return places_.at(task, step); }
   double rank(std::size_t task) const { return ranks_[task]; }
-  double release_seconds(std::size_t ended, std::size_t next) const {
-    return regatta::release_seconds(list().tasks[ended], list().tasks[next], runtime());
+  double release_seconds(std::size_t task) const {
+    return regatta::release_seconds(list().tasks[task], runtime());
   }
   // From the begin of submitting a step to the submission of a task, and of them all.
   double submitted_after(std::size_t task) const { return submission_[task]; }

@@ -10,9 +10,8 @@ namespace {
 
 // It waits for nothing but room, so it fills gaps: in an order it would hold others up.
 bool fills_gaps(const Task& task) {
-  return submits(task) || std::ranges::all_of(task.actions, [](const Action& action) {
-           return action.phase == Phase::load;
-         });
+  return std::ranges::all_of(task.actions,
+                             [](const Action& action) { return action.phase == Phase::load; });
 }
 
 // The chunk that a task computes on.
@@ -64,7 +63,6 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
     for (std::size_t w = 0; w < plan.order.size(); ++w) {
       std::int64_t turn = 0;
       for (const std::uint32_t t : plan.order[w]) {
-        if (submits(list.tasks[t])) continue;  // by whoever has nothing else to do
         places[t] = {static_cast<int>(w), fills_gaps(list.tasks[t]) ? 0 : ++turn};
       }
     }

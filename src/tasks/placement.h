@@ -11,8 +11,7 @@
 
 namespace regatta {
 
-// By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train),
-// nor of tasks that submit others.
+// By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train).
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
 
 // By task: company_of() the worker that it is fixed to, or the mean over workers that may run it.

@@ -64,8 +64,7 @@ Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& c
     if (task.worker < 0) continue;  // of a step that nobody waited for
     PlayedShares& shares = made.workers[static_cast<std::size_t>(task.worker)];
     shares.overhead += part_after(since, task.taken, task.start) / wall;
-    const bool submitting = submits(list.tasks[i % work.tasks()]);
-    (submitting ? shares.overhead : shares.busy) += part_after(since, task.start, task.end) / wall;
+    shares.busy += part_after(since, task.start, task.end) / wall;
   }
   for (PlayedShares& shares : made.workers) {
     shares.idle = std::max(0.0, 1 - shares.busy - shares.overhead);

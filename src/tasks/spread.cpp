@@ -28,7 +28,7 @@ Spread::Spread(const Blueprint& blueprint, const TaskList& list, std::vector<dou
     : levels_(std::move(levels)), workers_(static_cast<std::uint64_t>(workers)), seed_(seed) {
   if (levels_.empty()) return;
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    Place place{.kind = random_mix(t), .steady = submits(list.tasks[t])};
+    Place place{.kind = random_mix(t)};
     const Action& first = list.tasks[t].actions.front();
     if (of_chunk(first.phase)) {
       place.kind = random_mix(random_mix(static_cast<std::uint64_t>(first.phase) + 1) ^
@@ -49,7 +49,7 @@ double Spread::level(double rank) const {
 }
 
 double Spread::factor(std::int64_t step, std::size_t task, int worker) const {
-  if (none() || places_[task].steady) return 1;
+  if (none()) return 1;
   const std::uint64_t key = random_key(seed_, static_cast<std::uint64_t>(step));
   const Place& place = places_[task];
   const std::uint64_t own = random_mix(key ^ place.kind);

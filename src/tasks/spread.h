@@ -28,7 +28,6 @@ class Spread {
     std::uint64_t kind = 0;   // tasks of all chunks that are otherwise alike
     std::uint64_t index = 0;  // among them
     std::uint64_t many = 1;
-    bool steady = false;  // takes its typical time, which was measured among all others
   };
   double level(double rank) const;
 

@@ -20,7 +20,6 @@ TaskLabel label_of(const Task& task) {
         label.segment = number(action.segment.value);
         label.part = number(action.part);
         break;
-      case Phase::submit:
       case Phase::exchange_results:
         break;
       case Phase::combine:

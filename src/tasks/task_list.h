@@ -22,7 +22,6 @@ enum class Phase {
   clip,              // all buckets' sums meet: what gradients are multiplied by
   update,            // a bucket's parameters take a step
   pack,              // a bucket's parameters are laid out as a group's kernels read them
-  submit,            // the tasks behind it, up to the next of this kind, are handed to the runtime
   // Between ranks, by the thread that sends and receives:
   exchange_sums,           // all chunks' sums at a meeting point come to every rank
   exchange_gradient_sums,  // likewise on the way back
@@ -79,7 +78,7 @@ struct Access {
 struct Action {
   Phase phase = Phase::forward;
   SegmentId segment{};
-  std::uint32_t part = 0;  // of submitting: how much is handed over, see lower
+  std::uint32_t part = 0;
   ChunkId chunk{};
   BucketId bucket{};
   GroupId group{};  // of packing
@@ -95,7 +94,6 @@ struct Task {
   int priority = 0;
 };
 
-inline bool submits(const Task& task) { return task.actions.front().phase == Phase::submit; }
 inline bool travels(const Task& task) { return travels(task.actions.front().phase); }
 
 enum class Job {
@@ -117,18 +115,8 @@ struct TaskList {
   Job job = Job::train;
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;  // in an order that sequential execution may follow
-
-  // Its first task submits others, and so on; else whoever hands the list over submits them all.
-  bool submits_itself() const { return !tasks.empty() && submits(tasks.front()); }
 };
 
-// If the plan says so, a list that is long begins with a task that submits the next few and another
-// of its kind, which does the same. How much such a task hands over is counted in buffers, a task
-// being worth as much as so many of them.
-constexpr std::size_t long_list = 32, submitted_together = 16, buffers_worth_a_task = 4;
-inline std::uint32_t worth_to_submit(const Task& task) {
-  return static_cast<std::uint32_t>(task.accesses.size() + buffers_worth_a_task);
-}
 TaskList lower(const Blueprint& blueprint, Job job);
 
 // Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a

@@ -15,12 +15,11 @@ namespace {
 // A task is late when it took this much longer than predicted.
 constexpr double overrun = 1.1;
 
-enum class Role { compute, load, meeting, reduction, submission };
+enum class Role { compute, load, meeting, reduction };
 
 Role role_of(const TaskKind& kind) {
   const std::string phase = main_phase(kind);
   if (phase == "load") return Role::load;
-  if (phase == "submit") return Role::submission;
   if (phase == "combine" || phase == "combine_gradient") return Role::meeting;
   if (phase == "reduce" || phase == "measure" || phase == "clip" || phase == "update" ||
       phase == "pack")
@@ -138,7 +137,7 @@ class Explainer {
       if (cursor >= window_.end) return;
       const Time end = std::min(each.end, window_.end);
       if (end <= cursor) continue;
-      (role(each) == Role::submission ? use.overhead : use.busy) += end - cursor;
+      use.busy += end - cursor;
       cursor = end;
     }
     if (cursor < window_.end) gap(worker, cursor, window_.end, -1);
@@ -275,8 +274,6 @@ class Explainer {
         return Cause::meeting;
       case Role::reduction:
         return Cause::reduction;
-      case Role::submission:
-        return Cause::submission;
       case Role::compute:
         break;
     }
@@ -315,7 +312,6 @@ class Explainer {
   void count_tasks() {
     for (const Task& each : record_.tasks) {
       if (each.start >= window_.end || each.end <= window_.start) continue;
-      if (role(each) == Role::submission) continue;  // overhead
       ++found_.tasks;
       ++found_.workers[static_cast<std::size_t>(each.worker)].tasks;
       ++kind_use(each).tasks;

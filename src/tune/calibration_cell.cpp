@@ -62,11 +62,7 @@ class CalibrationCell::Impl {
   std::vector<Observation> measure_whole(Seconds time) {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    std::vector<Observation> all = rounds({largest_size(time)}, until);
-    // The cost of submitting is beside that of other plans; only like is compared with like.
-    if (!as_in_training(all, time))
-      std::erase_if(all, [](const Observation& each) { return of_submission(each.signature); });
-    return all;
+    return rounds({largest_size(time)}, until);
   }
 
   // Until all sizes are known well enough or time is up.
@@ -76,7 +72,6 @@ class CalibrationCell::Impl {
     const std::vector<std::int64_t> sizes = warm_up(time);
     std::vector<Observation> all = rounds(sizes, until);
     if (!names_ || gpu_) return all;
-    as_in_training(all, time);
     const bool meet = std::min(chunks_, workers_) > 1;
     const Clock::time_point late = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                       sizes_.whole ? Seconds(1) : time / 2);
@@ -93,9 +88,7 @@ class CalibrationCell::Impl {
     constexpr Seconds long_enough{0.01};
     constexpr std::size_t many = 16;  // of fewer, what every step takes is the most of it
     const auto known = duration_.find(largest_);
-    if (gpu_ || tasks_ < many || !submitted_.empty() || known == duration_.end() ||
-        known->second > long_enough)
-      return {};
+    if (gpu_ || tasks_ < many || known == duration_.end() || known->second > long_enough) return {};
     return Submitted{median(seconds_to_submit(std::chrono::milliseconds(100))),
                      static_cast<double>(tasks_), static_cast<double>(buffers_)};
   }
@@ -201,40 +194,6 @@ class CalibrationCell::Impl {
       seconds.push_back(Seconds(thread_time() - finished).count());
     }
     return seconds;
-  }
-
-  // Workers submit the next step while others are at work on this one, and get into each other's
-  // way; while every task is looked at, it takes them longer than in training. False: there was no
-  // time to see how long.
-  bool as_in_training(std::vector<Observation>& all, Seconds time) {
-    constexpr std::size_t stretches = 2;
-    const auto submission = std::ranges::find_if(
-        all, [](const Observation& each) { return of_submission(each.signature); });
-    if (submission == all.end()) return false;
-    const std::string signature = submission->signature;
-    const auto [size, duration] = *duration_.rbegin();
-    const int lists = std::max(fewest_in_a_row, steps_in_a_row(duration));
-    // The cost of submitting hardly matters for a network whose steps take so long.
-    if (!sizes_.whole && static_cast<double>(stretches) * lists * duration > time) return false;
-    std::vector<double> flowing;
-    const Clock::time_point enough = Clock::now() + std::chrono::milliseconds(100);
-    do {
-      const Seconds before = executor_.load().submitting;
-      steps(size, lists);
-      flowing.push_back(Seconds(executor_.load().submitting - before).count() / lists);
-    } while (flowing.size() < stretches || Clock::now() < enough);
-    Profile costs;
-    costs.learn(all);
-    const Fit* fit = costs.find(signature);
-    if (!fit) return false;
-    double typically = 0;
-    for (const double each : submitted_)
-      typically += fit->at(each, static_cast<int>(std::min(chunks_, workers_))).seconds;
-    // A stretch that was disturbed must not spoil it all.
-    const double part = std::clamp(median(flowing) / typically, 0.25, 3.0);
-    for (Observation& seen : all)
-      if (seen.signature == signature) seen.seconds *= part;
-    return true;
   }
 
   void first_look(std::int64_t size) {
@@ -425,7 +384,6 @@ class CalibrationCell::Impl {
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
     // Small ones are all caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
-    submitted_ = submitted_by_workers(*list);
     count_tasks(*list);
     StepMean mean;
     for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
@@ -443,14 +401,6 @@ class CalibrationCell::Impl {
     tasks_ = list.tasks.size();
     buffers_ = 0;
     for (const Task& task : list.tasks) buffers_ += task.accesses.size();
-  }
-
-  // What each of a list's tasks that submit others has to do, as the profile counts it.
-  static std::vector<double> submitted_by_workers(const TaskList& list) {
-    std::vector<double> sizes;
-    for (const Task& task : list.tasks)
-      if (submits(task)) sizes.push_back(static_cast<double>(task.actions.front().part));
-    return sizes;
   }
 
   // The error of the sum of all that was observed of a size, as a share.
@@ -475,7 +425,6 @@ class CalibrationCell::Impl {
   Executor executor_;
   std::optional<CostNames> names_;
   SpreadMeter spread_;
-  std::vector<double> submitted_;             // see submitted_by_workers
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;

@@ -33,8 +33,7 @@ class MeasuredSteps : public SettledSteps {
     return span > 0 ? Seconds(last_.kernels - first_.kernels).count() / span : 0;
   }
   double submission_seconds() const {
-    const Seconds all =
-        last_.handing_over - first_.handing_over + last_.submitting - first_.submitting;
+    const Seconds all = last_.handing_over - first_.handing_over;
     return all.count() / static_cast<double>(std::max<std::int64_t>(last_.lists - first_.lists, 1));
   }
 

@@ -9,10 +9,10 @@
 namespace regatta {
 
 struct Measured {
-  double step_s = 0, energy_j = 0;  // of a typical step
-  double kernels_s = 0;             // of it, the mean time that a worker is in kernels
-  double submission_s = 0;          // wall time of the thread or the workers that submit the step
-  std::vector<double> tasks = {};   // median seconds of each task, if they were watched
+  double step_s = 0, energy_j = 0;             // of a typical step
+  double kernels_s = 0;                        // of it, the mean time that a worker is in kernels
+  double submission_s = 0;                     // wall time of the thread that submits the step
+  std::vector<double> tasks = {};              // median seconds of each task, if they were watched
   std::optional<double> taken_by_others = {};  // share of the workers' CPU time; none: unknown
 };
 

@@ -24,9 +24,6 @@ void Refinement::on_step(const StepRecord& record) {
           if (!trains(done.list.job)) return;
           if (!names_) names_ = std::make_unique<CostNames>(done.blueprint, data_, Pass::train);
           std::vector<Observation> seen = observations_of(done, *names_);
-          // Under observation it takes longer; calibrate() knows by how much.
-          std::erase_if(seen,
-                        [](const Observation& each) { return of_submission(each.signature); });
           seen_.insert(seen_.end(), std::make_move_iterator(seen.begin()),
                        std::make_move_iterator(seen.end()));
           ++timed_;

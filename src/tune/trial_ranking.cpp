@@ -29,7 +29,7 @@ Cut cut_of(const Candidate& each) {
 std::string step_signature(const Graph& graph, const Recipe& recipe, const Plan& plan) {
   Json cut = to_json(plan, graph);
   for (const char* key : {"regatta_plan", "recipe", "platform", "cpus"}) cut.erase(key);
-  if (takes_all_cpus(plan)) cut["workers_submit"] = true;  // all that CPUs decide
+  if (takes_all_cpus(plan)) cut["takes_all_cpus"] = true;  // all that the number of CPUs decides
   if (recipe.batch_norm_group > 0) cut["batch_norm_group"] = recipe.batch_norm_group;
   return "step " + recipe.model + " " + recipe.input.text() + "/" + std::to_string(recipe.classes) +
          " batch " + std::to_string(recipe.batch) + " x " + std::to_string(recipe.accumulate) +

@@ -27,7 +27,7 @@ std::vector<TaskRun*> opened(Gate& gate) {
 
 TEST(Gate, LetsThroughWhoWaitsForNothingElse) {
   Gate first, second, last;
-  Gate::Place at_first, at_second;
+  Gate::Waiter at_first, at_second;
   TaskRun run;
   last.wait_for(first, at_first, run);
   last.wait_for(second, at_second, run);
@@ -38,29 +38,29 @@ TEST(Gate, LetsThroughWhoWaitsForNothingElse) {
 
 TEST(Gate, WhoIsNotYetHandedOverIsNotLetThrough) {
   Gate first, last;
-  Gate::Place place;
+  Gate::Waiter waiter;
   TaskRun run;
-  last.wait_for(first, place, run);
+  last.wait_for(first, waiter, run);
   EXPECT_THAT(opened(first), IsEmpty());
   EXPECT_TRUE(last.arrives());
 }
 
 TEST(Gate, NobodyWaitsAtAnOpenOne) {
   Gate first, last;
-  Gate::Place place;
+  Gate::Waiter waiter;
   TaskRun run;
   EXPECT_THAT(opened(first), IsEmpty());
-  last.wait_for(first, place, run);
+  last.wait_for(first, waiter, run);
   EXPECT_TRUE(last.arrives());
 }
 
 TEST(Gate, LetsThroughManyInTheOrderInWhichTheyCame) {
   Gate first;
   std::vector<Gate> gates(5);
-  std::vector<Gate::Place> places(gates.size());
+  std::vector<Gate::Waiter> waiters(gates.size());
   std::vector<TaskRun> runs(gates.size());
   for (std::size_t i = 0; i < gates.size(); ++i) {
-    gates[i].wait_for(first, places[i], runs[i]);
+    gates[i].wait_for(first, waiters[i], runs[i]);
     EXPECT_FALSE(gates[i].arrives());
   }
   EXPECT_THAT(opened(first), ElementsAre(&runs[0], &runs[1], &runs[2], &runs[3], &runs[4]));
@@ -72,15 +72,13 @@ class OnTheirWay {
   explicit OnTheirWay(const TaskList& list) : list_(list) {}
 
   void submit() {
-    lists_.push_back({gates_.follow(list_, lists_.size()), std::vector<TaskRun>(size())});
-    auto& [gates, runs] = lists_.back();
+    auto& [gates, runs] = lists_.emplace_back(nullptr, std::vector<TaskRun>(size()));
+    gates = gates_.follow(list_, lists_.size() - 1, runs);
     const auto first_id = static_cast<std::int64_t>(size() * (lists_.size() - 1));
     for (const auto& [task, before] : dependencies_.follow(list_, lists_.size() - 1, first_id))
       waits_.emplace_back(task, before);
-    for (std::size_t t = 0; t < size(); ++t) {
-      gates_.line_up(runs[t], t, *gates);
+    for (std::size_t t = 0; t < size(); ++t)
       if ((*gates)[t].arrives()) ready_.push_back(id_of(runs[t]));
-    }
   }
   // One of those that are ready; false if none is.
   bool carry_out(std::mt19937& chance) {
@@ -149,34 +147,13 @@ TEST(Gates, KeepTheOrderOfStepsThatOverlap) {
   }
 }
 
-// It hands them over while it runs: they may begin at once, but wait for each other.
-TEST(Gates, WhatATaskSubmitsDoesNotWaitForItsEnd) {
-  TaskList list;
-  list.buffers = {{BufferKind::border, 0, 0, 4}};
-  list.tasks.resize(3);
-  for (Task& task : list.tasks) task.actions.push_back({});
-  list.tasks[0].actions.front().phase = Phase::submit;
-  list.tasks[1].accesses = {{0, Mode::write}};
-  list.tasks[2].accesses = {{0, Mode::read}};
-  Gates gates;
-  const std::shared_ptr<ListGates> made = gates.follow(list, 0);
-  std::vector<TaskRun> runs(3);
-  std::vector<bool> at_once;
-  for (std::size_t t = 0; t < 3; ++t) {
-    gates.line_up(runs[t], t, *made);
-    at_once.push_back((*made)[t].arrives());
-  }
-  EXPECT_THAT(at_once, ElementsAre(true, true, false));
-  EXPECT_THAT(opened((*made)[1]), ElementsAre(&runs[2]));
-}
-
 // One thread hands over while others carry out.
 TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
   constexpr std::size_t rounds = 2'000, before = 4;
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<Gate> first(before);
     Gate last;
-    std::vector<Gate::Place> places(before);
+    std::vector<Gate::Waiter> waiters(before);
     TaskRun run;
     std::atomic<int> through = 0;
     std::atomic<bool> go = false;
@@ -190,7 +167,7 @@ TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
             first[i].open([&](TaskRun&) { ++through; });
         });
       go = true;
-      for (std::size_t i = 0; i < before; ++i) last.wait_for(first[i], places[i], run);
+      for (std::size_t i = 0; i < before; ++i) last.wait_for(first[i], waiters[i], run);
       if (last.arrives()) ++through;
     }
     ASSERT_EQ(through, 1) << round;

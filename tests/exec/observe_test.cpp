@@ -19,17 +19,17 @@ using std::chrono::nanoseconds;
 // Times of lenet5's step, made up task by task.
 class Observing : public testing::Test {
  protected:
-  explicit Observing(int chunks = 2, bool workers_submit = false)
+  explicit Observing(int chunks = 2)
       : graph(fuse(build_model("lenet5"))),
-        blueprint(made(graph, chunks, workers_submit)),
+        blueprint(made(graph, chunks)),
         list(lower(blueprint, Job::train)),
         names(blueprint, "synth:1x28x28/10@64", Pass::train),
         times(list.tasks.size()) {}
 
-  static Blueprint made(const Graph& graph, int chunks, bool workers_submit) {
-    Plan plan = plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}});
-    plan.cpus = workers_submit ? 1 : 0;
-    return make_blueprint(graph, plan, {}, true);
+  static Blueprint made(const Graph& graph, int chunks) {
+    return make_blueprint(
+        graph, plan_for(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{chunks}}), {},
+        true);
   }
 
   // Each of its operators takes ten microseconds, of which the thread ran `own`.
@@ -230,19 +230,6 @@ TEST_F(Observing, OfStepsInARowTheMeanCountsWithoutThoseHeldUp) {
   ASSERT_EQ(mean.get().size(), pieces(2));
   for (const Observation& each : mean.get()) EXPECT_NEAR(each.seconds, 20e-6, 1e-9);
   EXPECT_TRUE(StepMean().get().empty());
-}
-
-struct ObservingThoseWhoSubmit : Observing {
-  ObservingThoseWhoSubmit() : Observing(32, true) {}
-};
-
-TEST_F(ObservingThoseWhoSubmit, ItIsTheSameWithManyOrFewAtWork) {
-  ASSERT_TRUE(list.submits_itself());
-  run(0, 0, 0);
-  const std::vector<Observation> all = seen();
-  ASSERT_EQ(all.size(), 1u);
-  EXPECT_TRUE(of_submission(all.front().signature));
-  EXPECT_EQ(all.front().busy, 2) << "though it was alone";
 }
 
 TEST_F(Observing, ATaskThatAnotherProcessInterruptedIsLeftOut) {

@@ -25,12 +25,10 @@ const Graph& lenet5() {
   return graph;
 }
 
-Plan plan_of_four(bool workers_submit = false) {
-  Plan plan = plan_for(
+Plan plan_of_four() {
+  return plan_for(
       lenet5(), 16,
       {.workers = 2, .chunks = std::vector<std::int64_t>{4}, .segments = std::string("block")});
-  plan.cpus = workers_submit ? 1 : 0;
-  return plan;
 }
 
 ExecOptions options() { return {{.samples = Dtype::f32}, {1.0f, {0.0f}, {1.0f}}, true}; }
@@ -80,16 +78,14 @@ std::vector<std::vector<std::uint32_t>> order_in(const trace::Record& record, st
 // But for those that fill gaps.
 std::vector<std::uint32_t> in_turn(const std::vector<std::uint32_t>& tasks, const TaskList& list) {
   std::vector<std::uint32_t> rest;
-  for (const std::uint32_t t : tasks) {
-    const Phase first = list.tasks[t].actions.front().phase;
-    if (first != Phase::load && first != Phase::submit) rest.push_back(t);
-  }
+  for (const std::uint32_t t : tasks)
+    if (list.tasks[t].actions.front().phase != Phase::load) rest.push_back(t);
   return rest;
 }
 
 // Everything on worker 1, but every third task on worker 0.
-Plan fixed_plan(TaskList& list, bool workers_submit = false) {
-  Plan plan = plan_of_four(workers_submit);
+Plan fixed_plan(TaskList& list) {
+  Plan plan = plan_of_four();
   list = lower(make_blueprint(lenet5(), plan, options().numbers, true), Job::train);
   std::vector<RanAt> tasks;
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
@@ -100,17 +96,14 @@ Plan fixed_plan(TaskList& list, bool workers_submit = false) {
 }
 
 TEST(StaticPlacement, EveryWorkerRunsItsListInOrderStepAfterStep) {
-  for (const bool workers_submit : {false, true}) {
-    TaskList list;
-    const Plan plan = fixed_plan(list, workers_submit);
-    ASSERT_EQ(list.submits_itself(), workers_submit);
-    const trace::Record record = recorded(plan, 6);
-    for (std::int64_t step = 1; step <= 6; ++step) {
-      const auto ran = order_in(record, step, list);
-      for (std::size_t w = 0; w < 2; ++w)
-        EXPECT_EQ(in_turn(ran[w], list), in_turn(plan.order[w], list))
-            << "worker " << w << " in step " << step;
-    }
+  TaskList list;
+  const Plan plan = fixed_plan(list);
+  const trace::Record record = recorded(plan, 6);
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    const auto ran = order_in(record, step, list);
+    for (std::size_t w = 0; w < 2; ++w)
+      EXPECT_EQ(in_turn(ran[w], list), in_turn(plan.order[w], list))
+          << "worker " << w << " in step " << step;
   }
 }
 
@@ -131,10 +124,8 @@ TEST(StaticPlacement, ComputesWhatAnyPlacementComputes) {
   TaskList list;
   std::vector<float> fixed, free;
   recorded(plan_of_four(), 3, &free);
-  for (const bool workers_submit : {false, true}) {
-    recorded(fixed_plan(list, workers_submit), 3, &fixed);
-    EXPECT_EQ(fixed, free);
-  }
+  recorded(fixed_plan(list), 3, &fixed);
+  EXPECT_EQ(fixed, free);
 }
 
 TEST(StaticPlacement, AnOrderThatWouldHangIsRefused) {
@@ -145,20 +136,6 @@ TEST(StaticPlacement, AnOrderThatWouldHangIsRefused) {
               const Executor refused(lenet5(), plan, options());
             }).find("can never be followed"),
             std::string::npos);
-}
-
-// What a task submits may begin before that one ends, so it does not depend on it.
-TEST(SelfSubmission, IsRecordedAsTasksThatNobodyDependsOn) {
-  const trace::Record record = recorded(plan_of_four(true), 4);
-  std::set<std::int64_t> submitting;
-  for (const trace::Task& task : record.tasks)
-    if (record.kind_of(task).phases == "submit") submitting.insert(task.id);
-  const TaskList list =
-      lower(make_blueprint(lenet5(), plan_of_four(true), options().numbers, true), Job::train);
-  EXPECT_EQ(std::ssize(submitting), 4 * std::ranges::count_if(list.tasks, submits));
-  EXPECT_FALSE(record.dependencies.empty());
-  for (const trace::Dependency& each : record.dependencies)
-    EXPECT_FALSE(submitting.contains(each.on));
 }
 
 TEST(HybridPlacement, AChunkStaysWithItsWorker) {

@@ -75,21 +75,5 @@ TEST(Scheduler, CountsWhatWorkersDo) {
             2 * (after.when - before.when));
 }
 
-TEST(Scheduler, CountsWhatWorkersTakeToSubmit) {
-  const Graph graph = build_model("tiny");
-  for (const bool workers_submit : {false, true}) {
-    Plan plan = plan_for(graph, 32,
-                         {.workers = 2, .chunks = std::vector<std::int64_t>{8}, .segments = "op"});
-    plan.cpus = workers_submit ? 1 : 0;
-    Executor executor(graph, plan, of_bytes());
-    const StepInput input = black_images();
-    executor.wait(executor.submit(Job::prepare, {}));
-    executor.wait(executor.submit(Job::train, input));
-    const WorkerLoad load = executor.load();
-    EXPECT_EQ(load.submitting.count() > 0, workers_submit);
-    EXPECT_LT(load.submitting, load.runtime);
-  }
-}
-
 }  // namespace
 }  // namespace regatta

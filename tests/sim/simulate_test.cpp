@@ -317,55 +317,6 @@ TEST(Simulate, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne
   EXPECT_NEAR(hand.play().step_s[0], (1 + 0.1) + 0.5 + (2 + 0.2) + (1 + 0.2), 1e-6);
 }
 
-TEST(Simulate, WhatATaskSubmitsIsHandedOverWhileItRuns) {
-  Hand hand(2);
-  hand.costs.costs.submission = 0.001;
-  hand.costs.costs.release = 0.25;  // it has let go of them by its end
-  hand.task(1, {});
-  hand.list.tasks.back().actions.front() = {.phase = Phase::submit, .part = 10};
-  hand.task(2.5, {{hand.buffer(), Mode::write}});
-  hand.task(1.5, {{hand.buffer(), Mode::write}});
-  const Simulated made = hand.play();
-  EXPECT_NEAR(made.step_s[0], 0.001 + 3, 1e-6);
-  std::vector<double> submitted, started;
-  for (const trace::Task& task : made.record.tasks) {
-    submitted.push_back(trace::seconds(task.submit));
-    started.push_back(trace::seconds(task.start));
-  }
-  using testing::DoubleNear;
-  const auto as_reckoned = testing::ElementsAre(DoubleNear(0.001, 1e-6), DoubleNear(0.501, 1e-6),
-                                                DoubleNear(1.001, 1e-6));
-  EXPECT_THAT(submitted, as_reckoned);
-  EXPECT_THAT(started, as_reckoned);
-  EXPECT_TRUE(made.record.dependencies.empty()) << "they began before it ended";
-}
-
-TEST(Simulate, WhatIsHandedOverStillWaitsForItsData) {
-  Hand hand(3);
-  const std::uint32_t b = hand.buffer();
-  hand.task(1, {});
-  hand.list.tasks.back().actions.front() = {.phase = Phase::submit, .part = 10};
-  hand.task(2, {{b, Mode::write}});
-  hand.task(1, {{b, Mode::read_write}});
-  const Simulated made = hand.play();
-  // Handed over after half a second and after one; the second needs what the first makes.
-  EXPECT_NEAR(made.step_s[0], 0.5 + 2 + 1, 1e-6);
-  ASSERT_EQ(made.record.dependencies.size(), 1u);
-  EXPECT_EQ(made.record.dependencies.front().on, made.record.tasks[1].id);
-}
-
-TEST(Simulate, ListsThatSubmitThemselvesFollowEachOtherWithoutAGap) {
-  Hand hand(2, 2);
-  hand.task(1, {});
-  hand.list.tasks.back().actions.front() = {.phase = Phase::submit, .part = 5};
-  hand.task(0.5, {{hand.buffer(2), Mode::write}});
-  hand.task(1, {});
-  hand.list.tasks.back().actions.front() = {.phase = Phase::submit, .part = 5};
-  hand.task(0.5, {{hand.buffer(2), Mode::write}});
-  // Each list takes two seconds to submit; what it submits is done by the other worker.
-  EXPECT_NEAR(trace::seconds(hand.play(10).record.marks.back().time), 10 * 2 + 0.5, 1e-6);
-}
-
 TEST(Simulate, SubmissionHoldsUpWhoWaitsForIt) {
   Hand hand(1);
   hand.costs.costs.submission = 0.5;

@@ -80,35 +80,6 @@ TEST(Lower, GatheredLoadsSaveATaskForEachChunk) {
       }
 }
 
-TEST(Lower, LongListsSubmitThemselvesPieceByPiece) {
-  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
-  Plan plan = plan_for(graph, 12, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
-  const TaskList before = lower(make_blueprint(graph, plan, {}, true), Job::train);
-  plan.cpus = 1;
-  const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
-  EXPECT_EQ(faults(list), std::vector<std::string>{});
-  ASSERT_TRUE(list.submits_itself());
-  EXPECT_EQ(count(list, Phase::submit), (before.tasks.size() + 15) / 16);
-  EXPECT_EQ(list.tasks.size(), before.tasks.size() + count(list, Phase::submit));
-  std::size_t other = 0, since = 0;
-  for (const Task& task : list.tasks) {
-    if (submits(task)) {
-      since = 0;
-      EXPECT_TRUE(task.on_host);
-      EXPECT_GT(task.actions.front().part, 16u);
-      continue;
-    }
-    EXPECT_LE(++since, 16u);
-    EXPECT_EQ(task.accesses.size(), before.tasks[other].accesses.size());
-    EXPECT_EQ(task.actions.size(), before.tasks[other++].actions.size());
-  }
-  // A short one is handed over at once.
-  const Graph tiny = fuse(build_model("tiny"));
-  Plan small = plan_for(tiny, 12, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
-  small.cpus = 1;
-  EXPECT_FALSE(lower(make_blueprint(tiny, small, {}, true), Job::train).submits_itself());
-}
-
 TEST(Lower, AGpusSamplesAreLoadedApartThoughLoadsAreGathered) {
   const Graph graph = fuse(build_model("lenet5"));
   PlanOptions options{.workers = 2, .chunks = std::vector{2L}};

@@ -136,41 +136,6 @@ TEST(Play, BuffersCostTimeAndTasksThatBecomeReadyTogetherAreReleasedOneByOne) {
   EXPECT_NEAR(played.step_seconds, 1 + 1 + 3 + 1, 1e-9);
 }
 
-// Tasks behind one that takes a second to submit them.
-TaskList submitted_list(std::vector<Made> tasks, std::size_t buffers) {
-  tasks.insert(tasks.begin(), {1, {}});
-  TaskList list = list_of(tasks, buffers);
-  Action& submit = list.tasks.front().actions.front();
-  submit = {.phase = Phase::submit};
-  for (std::size_t t = 1; t < list.tasks.size(); ++t) submit.part += worth_to_submit(list.tasks[t]);
-  return list;
-}
-
-// Two that are independent, on whoever is free.
-TEST(Play, WhatATaskSubmitsIsHandedOverWhileItRuns) {
-  const TaskList list =
-      submitted_list({{2.5, {{0, Mode::read_write}}}, {1.5, {{1, Mode::read_write}}}}, 2);
-  RuntimeCosts runtime = free_runtime();
-  runtime.submission = 0.001;
-  runtime.release = 0.25;  // it has let go of them by its end
-  Blueprint pair = workers(2);
-  pair.plan.steps_in_flight = 1;
-  pair.plan.cpus = 2;
-  const Played played = play(pair, list, MadeUpCosts(runtime));
-  EXPECT_NEAR(played.step_seconds, 3.001, 1e-3);
-  const double begin = played.tasks[0].start;
-  EXPECT_NEAR(played.tasks[1].start - begin, 0.5, 1e-9) << "the first of two, half-way";
-  EXPECT_NEAR(played.tasks[2].start - begin, 1, 1e-9);
-  // Four of six seconds are work, one is the runtime's.
-  EXPECT_NEAR(played.total.busy, 4.0 / 6, 1e-3);
-  EXPECT_NEAR(played.total.overhead, 1.0 / 6, 1e-3);
-}
-
-TEST(Play, WhatIsHandedOverStillWaitsForItsData) {
-  const TaskList list = submitted_list({{2, {{0, Mode::write}}}, {1, {{0, Mode::read_write}}}}, 1);
-  EXPECT_NEAR(play(workers(3, 1), list, MadeUpCosts{}).step_seconds, 0.5 + 2 + 1, 1e-9);
-}
-
 TEST(Play, ASlowSubmitterHoldsUpTheWorkers) {
   const TaskList pair = list_of({{1, {{0, Mode::read_write}}}, {1, {{0, Mode::read_write}}}}, 1);
   RuntimeCosts runtime = free_runtime();

@@ -62,16 +62,6 @@ TEST(Spread, DrawsStayBetweenTheLevelsAndHaveTheirMean) {
   EXPECT_NEAR(sum / steps / 4, 1.1, 0.01);
 }
 
-// What it takes is measured in training as a whole, with all that comes between.
-TEST(Spread, SubmittingTakesItsTypicalTime) {
-  TaskList list = one_meeting();
-  Task submit;
-  submit.actions.push_back({.phase = Phase::submit});
-  list.tasks.push_back(submit);
-  const Spread spread(four_chunks(), list, levels, workers);
-  for (int step = 0; step < 50; ++step) EXPECT_EQ(spread.factor(step, list.tasks.size() - 1, 2), 1);
-}
-
 TEST(Spread, ASeedGivesTheSameStepsAgainAndAnotherGivesOthers) {
   const Blueprint blueprint = four_chunks();
   const TaskList list = one_meeting();

@@ -168,23 +168,6 @@ TEST(TraceAnalysis, ALateSubmissionIsTold) {
   EXPECT_EQ(found.workers[0].overhead, 5);
 }
 
-TEST(TraceAnalysis, TasksThatSubmitOthersAreOverheadAndWhoWaitsForThemIsNamed) {
-  RecordBuilder run(2);
-  const auto submit = run.task(0, 1, "submit", 0, 30);
-  const auto next = run.task(1, 1, "forward", 30, 50, {submit});
-  const Analysis found = analyse(run.record, {0, 50});
-  EXPECT_EQ(found.workers[0].overhead, 30);
-  EXPECT_EQ(found.workers[0].busy, 0);
-  EXPECT_EQ(found.work, 20);
-  EXPECT_EQ(found.tasks, 1);
-  ASSERT_FALSE(found.idle.empty());
-  const auto waited = std::ranges::find(found.idle, 1, &IdleInterval::worker);
-  ASSERT_NE(waited, found.idle.end());
-  EXPECT_EQ(waited->cause, Cause::submission);
-  EXPECT_EQ(waited->task, next);
-  expect_sums(run.record, found);
-}
-
 TEST(TraceAnalysis, DataOnItsWayIsATransferOnlyWhereThereAreLinks) {
   RecordBuilder run(1);
   run.task(0, 1, "forward", 0, 10);
