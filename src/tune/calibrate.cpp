@@ -81,19 +81,6 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   return all;
 }
 
-// What it takes to submit depends on who else is at the runtime's locks: the tasks of a network so
-// small that it is all runtime tell how it is shared out, those of this one how much it is.
-void scale_submission(std::vector<Observation>& all, const CalibrationCell::Submitted& seen) {
-  Profile known;
-  known.learn(all);
-  const RuntimeCosts costs = known.runtime();
-  const double part = std::clamp(
-      seen.seconds / (seen.tasks * costs.submission + seen.buffers * costs.dependency), 0.5, 2.0);
-  for (Observation& each : all)
-    if (each.signature == "runtime submission" || each.signature == "runtime dependency")
-      each.seconds *= part;
-}
-
 }  // namespace
 
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
@@ -149,8 +136,6 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   };
   Recipe on_cpu = recipe;
   on_cpu.precision = Precision::fp32;
-  std::optional<CalibrationCell::Submitted>
-      submitted;  // by the last that tells, which has the most tasks
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
     const bool beside =
@@ -176,10 +161,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     };
     take(while_near([&] {
       CalibrationCell cell(graph, on_cpu, data, options, plan, sizes);
-      std::vector<Observation> seen = measure(cell);
-      if (options.runtime && !alone && kind.team == 1)
-        if (const auto found = cell.submitted_by_thread()) submitted = found;
-      return seen;
+      return measure(cell);
     }));
   }
   if (gpu) {
@@ -188,7 +170,6 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     plan.gpu_layout = options.gpu_layout;
     take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
   }
-  if (submitted) scale_submission(all, *submitted);
   return all;
 }
 

@@ -84,15 +84,6 @@ class CalibrationCell::Impl {
     return all;
   }
 
-  std::optional<Submitted> submitted_by_thread() {
-    constexpr Seconds long_enough{0.01};
-    constexpr std::size_t many = 16;  // of fewer, what every step takes is the most of it
-    const auto known = duration_.find(largest_);
-    if (gpu_ || tasks_ < many || known == duration_.end() || known->second > long_enough) return {};
-    return Submitted{median(seconds_to_submit(std::chrono::milliseconds(100))),
-                     static_cast<double>(tasks_), static_cast<double>(buffers_)};
-  }
-
   // What the runtime takes to start tasks, from a plan of many that meet.
   std::vector<Observation> measure_starts(Clock::time_point until) {
     return watched(until, start_observations_of);
@@ -100,15 +91,17 @@ class CalibrationCell::Impl {
 
   // What it takes to submit them.
   std::vector<Observation> measure_submission(Clock::time_point until) {
+    double tasks = 0, buffers = 0;  // of a list
     std::vector<Observation> all = watched(until, [&](const ListTimes& done) {
-      count_tasks(done.list);
+      tasks = static_cast<double>(done.list.tasks.size());
+      buffers = 0;
+      for (const Task& task : done.list.tasks) buffers += static_cast<double>(task.accesses.size());
       return submission_observations_of(done);
     });
     Profile so_far;
     so_far.learn(all);
     const RuntimeCosts costs = so_far.runtime();
-    const double by_task = static_cast<double>(tasks_) * costs.submission +
-                           static_cast<double>(buffers_) * costs.dependency;
+    const double by_task = tasks * costs.submission + buffers * costs.dependency;
     // Looking at the clock for every task takes its time too: together they take no longer than a
     // list that nobody looks at. What such a list takes beyond them is the step's.
     const double submitting = median(seconds_to_submit(std::chrono::milliseconds(200)));
@@ -384,7 +377,6 @@ class CalibrationCell::Impl {
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
     // Small ones are all caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
-    count_tasks(*list);
     StepMean mean;
     for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
       const ListTimes done{*blueprint, *list, spans, taken[i]};
@@ -395,12 +387,6 @@ class CalibrationCell::Impl {
     if (!data_)
       std::erase_if(seen, [](const auto& each) { return each.signature.starts_with("load "); });
     return seen;
-  }
-
-  void count_tasks(const TaskList& list) {
-    tasks_ = list.tasks.size();
-    buffers_ = 0;
-    for (const Task& task : list.tasks) buffers_ += task.accesses.size();
   }
 
   // The error of the sum of all that was observed of a size, as a share.
@@ -428,8 +414,7 @@ class CalibrationCell::Impl {
   std::map<std::int64_t, Seconds> duration_;  // of a step, by size, at best
   bool gpu_ = false;
   std::int64_t chunks_ = 0, workers_ = 0, largest_ = 0;
-  std::int64_t next_ = 0;                // sample
-  std::size_t tasks_ = 0, buffers_ = 0;  // of a list, and named by its tasks
+  std::int64_t next_ = 0;  // sample
 };
 
 CalibrationCell::CalibrationCell(const Graph& graph, const Recipe& recipe,
@@ -452,8 +437,4 @@ std::vector<Observation> CalibrationCell::measure_starts(Clock::time_point until
 std::vector<Observation> CalibrationCell::measure_submission(Clock::time_point until) {
   return impl_->measure_submission(until);
 }
-std::optional<CalibrationCell::Submitted> CalibrationCell::submitted_by_thread() {
-  return impl_->submitted_by_thread();
-}
-
 }  // namespace regatta

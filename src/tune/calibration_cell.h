@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "tune/calibrate.h"
@@ -35,13 +34,6 @@ class CalibrationCell {
   std::vector<Observation> measure_starts(Clock::time_point until);
   // What it takes to submit them.
   std::vector<Observation> measure_submission(Clock::time_point until);
-
-  // What the thread that submits takes for a list of this network, if it does, and they are so
-  // long and follow each other so closely that it matters. After the others.
-  struct Submitted {
-    double seconds = 0, tasks = 0, buffers = 0;
-  };
-  std::optional<Submitted> submitted_by_thread();
 
  private:
   class Impl;
