@@ -148,7 +148,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     return std::max(rest / static_cast<double>(left--), least);
   };
   Recipe on_cpu = recipe;
-  on_cpu.precision = Precision::fp32;
+  if (on_cpu.precision == Precision::tf32) on_cpu.precision = Precision::fp32;
   std::optional<CalibrationCell::Submitted>
       submitted;  // by the last that tells, which has the most tasks
   for (const Kind& kind : kinds) {
