@@ -47,17 +47,18 @@ bool goes_back(Work work) {
 
 class Ceiling {
  public:
-  Ceiling(const Graph& graph, int cores)
+  Ceiling(const Graph& graph, Precision precision, int cores)
       : graph_(graph),
         flow_(graph),
-        layouts_(value_layouts(graph, cpu::preferred_layout())),
+        precision_(precision),
+        forms_(value_forms(graph, cpu::preferred_layout(), precision)),
         cores_(cores) {}
 
   void measure(std::int64_t samples, double seconds) {
     const std::chrono::duration<double> at_least(seconds);
     rates_ = stream_rates(cores_, at_least / 4);
     for (const AloneTime& time :
-         products_alone(graph_, cpu::preferred_layout(), samples, cores_, at_least)) {
+         products_alone(graph_, cpu::preferred_layout(), precision_, samples, cores_, at_least)) {
       alone_[{time.step.node.value, time.step.work == Work::backward}] = time.seconds;
       products_s_ += time.seconds;
     }
@@ -145,7 +146,7 @@ class Ceiling {
     if (back && !flow_.wanted(node.id)) return;
     const Cost cost = node.op->cost(node, input_shapes(graph_, node));
     OperatorUse& use = table_[{std::string(node.op->name), each.name}];
-    const double bytes = bytes_moved(graph_, flow_, layouts_, step);
+    const double bytes = bytes_moved(graph_, flow_, forms_, step);
     use.bytes += bytes;
     // The two halves of a cut batch norm share its FLOPs in unknown parts: neither counts.
     if (each.work == Work::forward || each.work == Work::backward)
@@ -174,7 +175,8 @@ class Ceiling {
 
   const Graph& graph_;
   GradientFlow flow_;
-  std::vector<Layout> layouts_;
+  Precision precision_;
+  std::vector<ValueForm> forms_;
   int cores_;
   StreamRates rates_;
   std::map<std::pair<std::uint32_t, bool>, double> alone_;  // by node, and whether backward
@@ -184,12 +186,12 @@ class Ceiling {
 
 }  // namespace
 
-double bytes_moved(const Graph& graph, const GradientFlow& flow, const std::vector<Layout>& layouts,
-                   const Instruction& step) {
+double bytes_moved(const Graph& graph, const GradientFlow& flow,
+                   const std::vector<ValueForm>& forms, const Instruction& step) {
   const Node& node = graph.node(step.node);
   const auto bytes_of = [&](NodeId id) {
-    return static_cast<double>(padded_elements(graph.node(id).shape, layouts[id.value])) *
-           sizeof(float);
+    const ValueForm& form = forms[id.value];
+    return static_cast<double>(form.elements) * static_cast<double>(dtype_bytes(form.dtype));
   };
   const double own = bytes_of(node.id);
   double inputs = 0, input_gradients = 0;
@@ -234,6 +236,9 @@ void declare_ceiling(CLI::App& app, CeilingFlags& flags) {
   app.add_option("--workers", flags.workers, "cores (default: the CPUs this process may use)")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
+  app.add_option("--precision", flags.precision, "fp32 or bf16")
+      ->type_name("NAME")
+      ->capture_default_str();
   app.add_option("--segments", flags.segments, "as regatta train takes it")->type_name("HOW");
   app.add_option("--chunks", flags.chunks, "as regatta train takes it")->type_name("N|SIZES");
   app.add_option("--team", flags.team, "as regatta train takes it")
@@ -267,22 +272,25 @@ int run_ceiling(const CeilingFlags& flags) {
   cell.team = flags.team;
   cell.granularity = flags.granularity;
   cell.steps = static_cast<std::int64_t>(flags.steps);
+  cell.precision = flags.precision;
+  const Precision precision = precision_named(flags.precision);
   const Graph graph = fuse(build_model(flags.model, {.input = Shape::parse(*cell.input)}));
 
-  Ceiling ceiling(graph, cell.workers);
+  Ceiling ceiling(graph, precision, cell.workers);
   ceiling.measure(std::max<std::int64_t>(1, cell.batch / cell.workers), flags.seconds);
   const BenchRuns runs;
   const std::filesystem::path run = runs.folder() / "run";
   runs.trace(cell, flags.steps, TraceDepth::operators, run);
   ceiling.add_run(trace::read_store(trace::store_of(run)), cell.batch);
 
-  std::printf("%s, %s, batch %lld, fp32, %s\n", flags.model.c_str(), cell.input->c_str(),
-              static_cast<long long>(cell.batch), cpu_name().c_str());
+  std::printf("%s, %s, batch %lld, %s, %s\n", flags.model.c_str(), cell.input->c_str(),
+              static_cast<long long>(cell.batch), flags.precision.c_str(), cpu_name().c_str());
   ceiling.print();
   Json json = ceiling.json();
   json["model"] = flags.model;
   json["input"] = *cell.input;
   json["batch"] = cell.batch;
+  json["precision"] = flags.precision;
   json["machine"] = {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}};
   write_json_result(flags.json_file, json);
   return 0;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "graph/program.h"
+#include "tasks/memory.h"
 
 namespace regatta::app {
 
@@ -17,7 +18,7 @@ struct CeilingFlags {
   std::int64_t batch = 32;
   std::size_t steps = 12;
   double seconds = 2;
-  std::string granularity = "auto";
+  std::string granularity = "auto", precision = "fp32";
   std::optional<std::string> json_file;
 };
 
@@ -26,7 +27,7 @@ int run_ceiling(const CeilingFlags& flags);
 
 // Bytes of one sample's values and gradients that an instruction must read and write on a CPU, each
 // once.
-double bytes_moved(const Graph& graph, const GradientFlow& flow, const std::vector<Layout>& layouts,
-                   const Instruction& step);
+double bytes_moved(const Graph& graph, const GradientFlow& flow,
+                   const std::vector<ValueForm>& forms, const Instruction& step);
 
 }  // namespace regatta::app

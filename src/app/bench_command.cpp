@@ -48,7 +48,7 @@ void declare_cell(CLI::App& app, CellOptions& cell) {
   app.add_option("--shares", cell.shares,
                  "samples for each of --devices (default: by what each reaches alone)")
       ->type_name("SIZES");
-  app.add_option("--precision", cell.precision, "fp32, or on GPUs tf32 or bf16")
+  app.add_option("--precision", cell.precision, "fp32, bf16, or on GPUs tf32")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--segments", cell.segments, "as regatta train takes it")->type_name("HOW");
@@ -182,7 +182,6 @@ std::vector<double> rates_alone(const BenchRuns& runs, const CellOptions& cell) 
     CellOptions alone = cell;
     alone.devices = device;
     alone.shares.reset();
-    alone.precision = device == "cpu" ? "fp32" : cell.precision;
     rates.push_back(throughput_of(runs.run(alone)));
   }
   return rates;

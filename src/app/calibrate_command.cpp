@@ -44,7 +44,7 @@ void declare(CLI::App& app, CalibrateFlags& flags) {
   app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
       ->type_name("LIST")
       ->capture_default_str();
-  app.add_option("--precision", flags.precision, "on GPUs: fp32, tf32 or bf16")
+  app.add_option("--precision", flags.precision, "fp32, bf16, or on GPUs tf32")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
@@ -68,7 +68,9 @@ TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int6
   options.workers = flags.workers;
   options.test = "none";
   options.plan.devices = {devices_named(flags.devices).front()};
-  if (options.plan.devices.front() == DeviceKind::cpu) options.precision = Precision::fp32;
+  // Beside GPUs that compute in tf32, CPUs compute in fp32.
+  const bool cpu = options.plan.devices.front() == DeviceKind::cpu;
+  if (cpu && options.precision == Precision::tf32) options.precision = Precision::fp32;
   const Graph graph = load_model(model, {.input = options.input, .classes = options.classes}).graph;
   options.data = "synth:" + graph.node(graph.input()).shape.text() + "/" +
                  std::to_string(graph.classes()) + "@" + std::to_string(batch);

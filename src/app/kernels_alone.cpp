@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <bit>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -20,14 +21,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Duration = std::chrono::duration<double>;
 
-// Floats that no kernel finds special: neither zeros nor denormals.
+// Floats that no kernel finds special: neither zeros nor denormals. Both halves of each are the
+// same, so that they are such numbers in bf16 too.
 class Floats {
  public:
   explicit Floats(std::int64_t count)
       : count_(std::max<std::int64_t>(count, 1)),
         memory_(static_cast<std::size_t>(count_) * sizeof(float)) {
-    for (std::int64_t i = 0; i < count_; ++i)
-      data()[i] = 0.01f * static_cast<float>((i * 7) % 13 - 6);
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const auto half =
+          std::bit_cast<std::uint32_t>(0.01f * static_cast<float>((i * 7) % 13 - 6)) >> 16;
+      data()[i] = std::bit_cast<float>(half << 16 | half);
+    }
   }
   float* data() { return reinterpret_cast<float*>(memory_.data()); }
 
@@ -92,7 +97,7 @@ double stream_rate(int cores, Duration at_least) {
 class ProductBench {
  public:
   ProductBench(const Graph& graph, cpu::Backend& backend, const std::vector<ValueForm>& forms,
-               const DeviceGroup& group, std::int64_t samples)
+               const DeviceGroup& group, Precision precision, std::int64_t samples)
       : flow_(graph), worker_(backend), samples_(samples) {
     std::int64_t largest_input = 0, largest_output = 0, largest_weights = 0;
     for (const Node& node : graph.nodes()) {
@@ -106,7 +111,7 @@ class ProductBench {
         product.parameters.push_back(std::make_unique<Floats>(count));
         largest_weights = std::max(largest_weights, count);
       }
-      const std::size_t room = packed_bytes(graph, node, group, Precision::fp32);
+      const std::size_t room = packed_bytes(graph, node, group, precision);
       if (room == 0) continue;
       product.packed = std::make_unique<HostMemory>(room);
       std::array<const float*, 2> plain{};
@@ -170,10 +175,10 @@ StreamRates stream_rates(int cores, Duration at_least) {
   return {stream_rate(1, at_least), stream_rate(cores, at_least)};
 }
 
-std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, std::int64_t samples,
-                                      int cores, Duration at_least) {
-  cpu::Backend backend(graph, layout, samples, Dtype::u8, {});
-  const std::vector<ValueForm> forms = value_forms(graph, layout, Precision::fp32);
+std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, Precision precision,
+                                      std::int64_t samples, int cores, Duration at_least) {
+  cpu::Backend backend(graph, layout, samples, Dtype::u8, {}, precision);
+  const std::vector<ValueForm> forms = value_forms(graph, layout, precision);
   DeviceGroup group;
   group.layout = layout;
   std::vector<const Node*> products;
@@ -188,7 +193,7 @@ std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, std::in
   on_cores(cores, [&](std::size_t core) {
     cpu::prepare_worker_thread();
     Totals& mine = totals[core];
-    mine.bench = std::make_unique<ProductBench>(graph, backend, forms, group, samples);
+    mine.bench = std::make_unique<ProductBench>(graph, backend, forms, group, precision, samples);
     mine.forward.resize(products.size());
     mine.backward.resize(products.size());
     // The first round makes kernels, and does not count.

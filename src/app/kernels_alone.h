@@ -26,8 +26,9 @@ struct AloneTime {
 };
 // Forward and backward of each convolution and dense layer, one after the other on `samples`
 // samples, on each of `cores` cores with memory of its own.
-std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, std::int64_t samples,
-                                      int cores, std::chrono::duration<double> at_least);
+std::vector<AloneTime> products_alone(const Graph& graph, Layout layout, Precision precision,
+                                      std::int64_t samples, int cores,
+                                      std::chrono::duration<double> at_least);
 bool is_product(const Node& node);
 
 }  // namespace regatta::app

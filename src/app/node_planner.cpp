@@ -226,9 +226,8 @@ class NodePlanner {
         if (beside_gpu(place))
           reasons[place.group] = std::to_string(place.group->count) + " cores " + why;
     };
-    if (recipe_.precision != Precision::fp32) {
-      say("compute in fp32 alone, the recipe is " + std::string(precision_name(recipe_.precision)) +
-          ": they load");
+    if (recipe_.precision == Precision::tf32) {
+      say("do not compute in tf32: they load");
       return alone;
     }
     if (granules_of(graph_, recipe_.batch) < std::ssize(all)) {

@@ -91,7 +91,7 @@ void declare(CLI::App& app, PlanFlags& flags) {
          "where it has none, and cores beside GPUs if that is predicted to be faster")
       ->type_name("LIST")
       ->capture_default_str();
-  app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+  app.add_option("--precision", flags.precision, "fp32, bf16, or on GPUs tf32")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_flag("--explain", flags.explain, "print what each group is for, and why");
@@ -327,7 +327,7 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   JobOptions options = job_options(flags);
   NodeOptions nodes;
   nodes.devices = platform_devices_named(flags.devices);
-  // The job is made for its recipe alone, and only GPUs have other precisions.
+  // The job is made for its recipe alone: what this machine computes in has no say.
   if (options.precision != Precision::fp32) options.plan.devices = {DeviceKind::cuda};
   const TrainJob job = make_job(options);
   const sim::Profiles profiles =

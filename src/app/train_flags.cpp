@@ -90,7 +90,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}))
       ->capture_default_str();
-  app.add_option("--precision", flags.precision, "fp32, or on GPUs tf32 or bf16")
+  app.add_option("--precision", flags.precision, "fp32, bf16, or on GPUs tf32")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--segments", job.plan.segments,

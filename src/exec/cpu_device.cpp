@@ -1,10 +1,10 @@
 #include "exec/cpu_device.h"
 
 #include "backends/cpu/batch_norm.h"
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/grouped_batch_norm.h"
 #include "backends/cpu/optimizer.h"
 #include "backends/cpu/parallel.h"
-#include "base/error.h"
 
 namespace regatta {
 
@@ -58,8 +58,8 @@ void CpuDevice::share_out(std::int64_t samples, const Piece& piece) {
 }
 
 bool CpuDevice::finite(const void* values, Dtype dtype, std::size_t count) {
-  if (dtype != Dtype::f32) throw Error("a CPU computes in float alone");
-  return cpu::all_finite(static_cast<const float*>(values), count);
+  return cpu::with_type(
+      dtype, [&]<class T>() { return cpu::all_finite(static_cast<const T*>(values), count); });
 }
 
 }  // namespace regatta

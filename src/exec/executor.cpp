@@ -287,14 +287,20 @@ class Executor::Impl {
 
   std::unique_ptr<cpu::Backend> make_backend() const {
     Layout layout = cpu::preferred_layout();
-    for (const DeviceGroup* group : groups_of(blueprint.plan))
-      if (group->kind == DeviceKind::cpu) layout = group->layout;
+    // Workers that only load and update know no values, whatever their precision is elsewhere.
+    Precision precision = Precision::fp32;
+    for (const DeviceGroup* group : groups_of(blueprint.plan)) {
+      if (group->kind != DeviceKind::cpu) continue;
+      layout = group->layout;
+      precision = options_.numbers.precision;
+    }
     // Sized for the largest chunk of any rank, so that other sizes follow its choice of formats.
     std::int64_t largest = std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity;
     for (const std::int64_t capacity : blueprint.ranks.chunks)
       largest = std::max(largest, capacity);
     return std::make_unique<cpu::Backend>(blueprint.graph, layout, largest,
-                                          options_.numbers.samples, options_.normalisation);
+                                          options_.numbers.samples, options_.normalisation,
+                                          precision);
   }
 
   // On the worker's thread.

@@ -139,7 +139,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
     plan.loaders = std::clamp(options.workers - 1, 1, 4);
     plan.bucket_bytes = std::int64_t{1} << 40;
   }
-  if (cpu && recipe.precision != Precision::fp32)
+  if (cpu && recipe.precision == Precision::tf32)
     throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
                      " is for GPUs: use --devices cuda");
   plan.nodes = {node};

@@ -369,6 +369,10 @@ TrainJob make_job(const JobOptions& options) {
 void require_runnable(const TrainJob& job) {
   std::vector<std::string> found = faults(job.whole_plan(), job.graph, job.recipe.batch);
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
+  const bool on_cpu = std::ranges::any_of(
+      groups_of(job.plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; });
+  if (const std::string why = on_cpu ? cpu::hindrance(job.recipe.precision) : ""; !why.empty())
+    found.push_back(why);
   if (job.plan.placement == Placement::fixed && job.recipe.accumulate > 1)
     found.emplace_back("--placement static is for steps of one batch: drop --accumulate");
   if (!job.recipe.mask.empty() && !job.mask)

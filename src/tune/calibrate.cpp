@@ -135,7 +135,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     return std::max(rest / static_cast<double>(left--), least);
   };
   Recipe on_cpu = recipe;
-  on_cpu.precision = Precision::fp32;
+  if (on_cpu.precision == Precision::tf32) on_cpu.precision = Precision::fp32;
   for (const Kind& kind : kinds) {
     // What is only of use beside the others waits for the next time.
     const bool beside =

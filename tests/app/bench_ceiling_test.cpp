@@ -32,12 +32,12 @@ Graph norm_network(bool residual) {
   return fuse(std::move(net).finish(net.dense("head", net.relu(y), 2)));
 }
 
-double tensors_moved(const Graph& graph, Work work) {
+double tensors_moved(const Graph& graph, Work work, Precision precision = Precision::fp32) {
   constexpr double tensor = 32 * 5 * 5 * sizeof(float);
   for (const Node& node : graph.nodes())
     if (node.name == "y")
-      return app::bytes_moved(graph, GradientFlow(graph), value_layouts(graph, Layout::blocked16),
-                              {node.id, work}) /
+      return app::bytes_moved(graph, GradientFlow(graph),
+                              value_forms(graph, Layout::blocked16, precision), {node.id, work}) /
              tensor;
   return 0;
 }
@@ -59,10 +59,14 @@ TEST(BytesMoved, WithAResidualTheOutputAndTwoGradientsComeAlong) {
   EXPECT_EQ(tensors_moved(graph, Work::gradient_apply), 5);
 }
 
+TEST(BytesMoved, AreHalfAsManyInBf16) {
+  EXPECT_EQ(tensors_moved(norm_network(true), Work::normalise, Precision::bf16), 1.5);
+}
+
 TEST(ProductsAlone, TimesEveryConvolutionAndDenseLayerBothWays) {
   const Graph graph = norm_network(true);
-  const auto times =
-      app::products_alone(graph, cpu::preferred_layout(), 2, 2, std::chrono::milliseconds(1));
+  const auto times = app::products_alone(graph, cpu::preferred_layout(), Precision::fp32, 2, 2,
+                                         std::chrono::milliseconds(1));
   ASSERT_EQ(times.size(), 6u);  // two convolutions and a dense layer, both ways
   for (const app::AloneTime& time : times) {
     EXPECT_TRUE(app::is_product(graph.node(time.step.node)));

@@ -136,7 +136,7 @@ TEST_F(WrongInput, AWrongWordIsRefused) {
       {into + "--shuffle maybe", {"--shuffle", "maybe"}},
       {into + "--devices gpu", {"--devices gpu"}},
       {into + "--precision fp16", {"'fp16'", "bf16"}},
-      {into + "--precision bf16", {"--precision bf16", "--devices cuda"}},
+      {into + "--precision tf32", {"--precision tf32", "--devices cuda"}},
       {into + "--layout nchv", {"--layout", "nchv"}},
       {"train --data mnist", {"--model"}},
       {"train --model tiny", {"--data"}},

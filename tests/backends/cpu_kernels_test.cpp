@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "parity/formula.h"
+#include "support/bf16_here.h"
 #include "support/executor_run.h"
 #include "support/small_networks.h"
 
@@ -138,6 +139,47 @@ void expect_what_the_reference_computes(const SmallNetwork& network, const std::
   }
 }
 
+double norm_of(const std::vector<float>& values) {
+  return relative_distance(values, std::vector<float>(values.size()));
+}
+
+// Rounding values to 8 bits moves some across a relu's edge or past a pool's winner, which moves
+// whole gradients; errors that are bugs are larger still.
+void expect_nearly_what_the_reference_computes(const SmallNetwork& network,
+                                               const std::vector<Cut>& cuts) {
+  constexpr double of_values = 0.03, of_gradients = 0.3;
+  const Graph graph = build(network);
+  const ReferenceInput<float> input = make_input<float>(graph, 9);
+  const ReferenceResult<float> truth = reference_run(graph, input);
+  const ReferenceResult<float> evaluated = reference_run(graph, input, Pass::evaluate);
+  // A bias before a batch norm has no gradient but rounding: the largest tensor sets the scale.
+  double largest = 0;
+  for (const auto& gradient : truth.parameter_gradients)
+    largest = std::max(largest, norm_of(gradient));
+  for (const auto& [chunks, segments] : cuts) {
+    PlanOptions options;
+    options.workers = 2;
+    options.chunks = chunks;
+    options.segments = segments;
+    const ExecutedRun run =
+        execute(graph, plan_for(graph, 9, options), input, {}, 1, Precision::bf16);
+    const std::string plan = std::to_string(chunks.size()) + " chunks, segments " + segments;
+    EXPECT_NEAR(run.losses[0], truth.loss, of_values * std::max(1.0, truth.loss)) << plan;
+    EXPECT_LT(relative_distance(run.logits, evaluated.values[graph.logits().value]), of_values)
+        << plan;
+    for (std::size_t p = 0; p < run.gradients.size(); ++p) {
+      const std::vector<float>& expected = truth.parameter_gradients[p];
+      const double scale = norm_of(expected) > 0 ? norm_of(expected) : 1;
+      EXPECT_LT(relative_distance(run.gradients[p], expected) * scale,
+                of_gradients * std::max(norm_of(expected), 0.05 * largest))
+          << graph.parameters()[p].name << ", " << plan;
+    }
+    for (std::size_t s = 0; s < run.states.size(); ++s)
+      EXPECT_LT(relative_distance(run.states[s], truth.states[s]), of_values)
+          << graph.states()[s].name << ", " << plan;
+  }
+}
+
 class CpuKernels : public testing::TestWithParam<SmallNetwork> {};
 class MoreCpuKernels : public testing::TestWithParam<SmallNetwork> {};
 
@@ -155,13 +197,30 @@ TEST_P(MoreCpuKernels, ComputeWhatTheReferenceComputes) {
   expect_what_the_reference_computes(GetParam(), {{{1}, "step"}, {{4, 1, 2, 2}, "op"}});
 }
 
+TEST_P(CpuKernels, ComputeInBf16NearlyWhatTheReferenceComputes) {
+  SKIP_WITHOUT_BF16();
+  expect_nearly_what_the_reference_computes(GetParam(),
+                                            {{{1}, "step"}, {{4, 1, 2, 2}, "op"}, {{1}, "op"}});
+}
+
+TEST_P(MoreCpuKernels, ComputeInBf16NearlyWhatTheReferenceComputes) {
+  SKIP_WITHOUT_BF16();
+  expect_nearly_what_the_reference_computes(GetParam(), {{{1}, "step"}, {{4, 1, 2, 2}, "op"}});
+}
+
 const auto name_of = [](const auto& network) { return std::string(network.param.name); };
 INSTANTIATE_TEST_SUITE_P(Networks, CpuKernels, testing::ValuesIn(networks()), name_of);
 INSTANTIATE_TEST_SUITE_P(Networks, MoreCpuKernels, testing::ValuesIn(more_small_networks()),
                          name_of);
 
+std::vector<Precision> precisions_here() {
+  std::vector<Precision> found{Precision::fp32};
+  if (cpu::hindrance(Precision::bf16).empty()) found.push_back(Precision::bf16);
+  return found;
+}
+
 // How a step of three images of 3x9x9 ends, one pixel of which is not a number.
-std::string end_with_nan(const SmallNetwork& network) {
+std::string end_with_nan(const SmallNetwork& network, Precision precision) {
   const Graph graph = build(network);
   ReferenceInput<float> input = make_input<float>(graph, 3);
   input.images[3 * 81 + 40] = std::numeric_limits<float>::quiet_NaN();
@@ -169,7 +228,7 @@ std::string end_with_nan(const SmallNetwork& network) {
   options.chunks = {1};
   // Of the loss, not of a gradient: that is noticed later, and on other grounds.
   try {
-    execute(graph, plan_for(graph, 3, options), input, {}, 1);
+    execute(graph, plan_for(graph, 3, options), input, {}, 1, precision);
   } catch (const Error& error) {
     return error.what();
   }
@@ -201,7 +260,9 @@ TEST(EveryCpuKernel, ShowsNotANumberInTheLoss) {
     const SmallNetwork network{name, {3, 9, 9}, [&](NetBuilder& n) {
                                  return head(n, layer(n, n.conv("a", n.input(), {16})));
                                }};
-    EXPECT_EQ(end_with_nan(network), "the loss is no longer a number") << name;
+    for (const Precision precision : precisions_here())
+      EXPECT_EQ(end_with_nan(network, precision), "the loss is no longer a number")
+          << name << " in " << precision_name(precision);
   }
 }
 
@@ -212,7 +273,9 @@ TEST(EveryCpuKernel, ShowsNotANumberOfPlanesInTheLoss) {
                                           {.channels = 4, .kernel = {2, 3}, .padding = {0, 5}});
                                return head(n, n.relu(n.max_pool(x, {.kernel = 2})));
                              }};
-  EXPECT_EQ(end_with_nan(network), "the loss is no longer a number");
+  for (const Precision precision : precisions_here())
+    EXPECT_EQ(end_with_nan(network, precision), "the loss is no longer a number")
+        << precision_name(precision);
 }
 
 }  // namespace

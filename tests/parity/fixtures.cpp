@@ -63,15 +63,15 @@ double squared_difference(std::string_view name, const std::vector<T>& found,
 
 // A line of Failures, unless the distance is allowed. Written so that NaN is never allowed.
 void Fixture::judge(Failures& failures, const std::string& what, double distance, double allowed,
-                    double float32_distance) const {
+                    double own_distance) const {
   Measured& measured = measured_[what];
   measured.distance = std::max(measured.distance, distance);
-  measured.float32_distance = std::max(measured.float32_distance, float32_distance);
+  measured.own_distance = std::max(measured.own_distance, own_distance);
   used_ = std::max(used_, distance / allowed);
   if (distance <= allowed) return;
   failures.push_back(model_ + ": " + what + ": " + brief(distance) +
-                     " from PyTorch's float64, allowed " + brief(allowed) +
-                     " (its own float32: " + brief(float32_distance) + ")");
+                     " from PyTorch's float64, allowed " + brief(allowed) + " (its own " +
+                     own_precision_ + ": " + brief(own_distance) + ")");
 }
 
 std::string Fixture::summary() const {
@@ -81,15 +81,15 @@ std::string Fixture::summary() const {
     for (const auto& [name, each] : measured_) {
       if (!name.starts_with(what)) continue;
       most.distance = std::max(most.distance, each.distance);
-      most.float32_distance = std::max(most.float32_distance, each.float32_distance);
+      most.own_distance = std::max(most.own_distance, each.own_distance);
     }
-    text += " " + brief(most.distance) + " (" + brief(most.float32_distance) + ") |";
+    text += " " + brief(most.distance) + " (" + brief(most.own_distance) + ") |";
   }
   return text + " " + std::to_string(std::lround(100 * used_)) + "% |";
 }
 
-double Yardstick::allowed(double float32_distance) const {
-  return std::max(times * float32_distance, floor);
+double Yardstick::allowed(double own_distance) const {
+  return std::max(times * own_distance, floor);
 }
 
 bool Fixture::is_there(std::string_view model) {
@@ -104,7 +104,7 @@ Fixture Fixture::load(std::string_view model) {
     for (const auto& [name, entry] : tensors.items()) {
       Truth& truth = truths[name];
       truth.scale = entry.at("scale");
-      truth.float32_distance = entry.at("float32_distance");
+      truth.own_distance = entry.at("float32_distance");
       truth.projections = entry.at("projections").get<Projections>();
       const fs::path whole = folder / model / (name + ".f64");
       if (fs::exists(whole)) truth.whole = read_doubles(whole);
@@ -124,12 +124,28 @@ Fixture Fixture::load(std::string_view model) {
   fixture.losses_ = json.at("losses").get<std::vector<double>>();
   fixture.gradients_ = truths_of(json.at("gradients"));
   fixture.states_ = truths_of(json.at("states"));
-  const Json& distances = json.at("float32_distance");
-  fixture.logits_distance_ = distances.at("logits");
-  fixture.losses_distance_ = distances.at("losses").get<std::vector<double>>();
-  fixture.gradients_distance_ = distances.at("gradients");
-  fixture.running_mean_distance_ = distances.at("running_mean");
-  fixture.running_var_distance_ = distances.at("running_var");
+  fixture.take_distances(json.at("float32_distance"));
+  return fixture;
+}
+
+void Fixture::take_distances(const Json& distances) {
+  logits_distance_ = distances.at("logits");
+  losses_distance_ = distances.at("losses").get<std::vector<double>>();
+  gradients_distance_ = distances.at("gradients");
+  running_mean_distance_ = distances.at("running_mean");
+  running_var_distance_ = distances.at("running_var");
+}
+
+Fixture Fixture::load_for_bf16(std::string_view model) {
+  Fixture fixture = load(model);
+  // Whole tensors lie elsewhere, these distances always here.
+  const Json distances =
+      read_json(test_files() / "tests/parity/data/bf16.json").at(std::string(model));
+  fixture.own_precision_ = "bf16";
+  fixture.take_distances(distances);
+  const Json& of_tensors = distances.at("tensors");
+  for (Truths* truths : {&fixture.gradients_, &fixture.states_})
+    for (auto& [name, truth] : *truths) truth.own_distance = of_tensors.at(name);
   return fixture;
 }
 
@@ -156,12 +172,12 @@ Failures Fixture::compare_losses(std::span<const double> losses, const Yardstick
                        std::to_string(losses_.size()) + " are known");
   // Errors grow from step to step, and float32's loss is right by luck at some: what it was off by
   // so far is the measure.
-  double float32_distance = 0;
+  double own_distance = 0;
   for (std::size_t step = 0; step < std::min(losses.size(), losses_.size()); ++step) {
-    float32_distance = std::max(float32_distance, losses_distance_[step]);
+    own_distance = std::max(own_distance, losses_distance_[step]);
     const double distance = std::abs(losses[step] - losses_[step]) / std::abs(losses_[step]);
-    judge(failures, "loss of step " + std::to_string(step + 1), distance,
-          by.allowed(float32_distance), float32_distance);
+    judge(failures, "loss of step " + std::to_string(step + 1), distance, by.allowed(own_distance),
+          own_distance);
   }
   return failures;
 }
@@ -184,7 +200,7 @@ Failures Fixture::compare_logits(std::span<const T> logits, const Yardstick& by)
 template <class T>
 Failures Fixture::compare_tensors(const Truths& truths, std::span<const Parameter> names,
                                   const Tensors<T>& tensors, std::string_view ending,
-                                  double float32_distance, const Yardstick& by) const {
+                                  double own_distance, const Yardstick& by) const {
   Failures failures;
   double difference = 0, norm = 0;
   std::size_t compared = 0;
@@ -203,7 +219,7 @@ Failures Fixture::compare_tensors(const Truths& truths, std::span<const Paramete
     difference += squared;
     norm += truth.scale * truth.scale;
     judge(failures, name, std::sqrt(squared) / truth.scale,
-          by.single * by.allowed(truth.float32_distance), truth.float32_distance);
+          by.single * by.allowed(truth.own_distance), truth.own_distance);
   }
   const auto expected = std::ranges::count_if(
       truths, [&](const auto& truth) { return truth.first.ends_with(ending); });
@@ -212,7 +228,7 @@ Failures Fixture::compare_tensors(const Truths& truths, std::span<const Paramete
                        std::to_string(expected));
   if (compared == 0) return failures;
   judge(failures, "all tensors '*" + std::string(ending) + "' together",
-        std::sqrt(difference / norm), by.allowed(float32_distance), float32_distance);
+        std::sqrt(difference / norm), by.allowed(own_distance), own_distance);
   return failures;
 }
 

@@ -9,22 +9,26 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "graph/graph.h"
 #include "parity/formula.h"
 #include "support/reference_run.h"
 
 namespace regatta {
 
-// How far from PyTorch's float64 a number may be: so many times as far as PyTorch's own float32,
-// and at least `floor`, always relative. Single tensors may be `single` times as far as all
-// together.
+// How far from PyTorch's float64 a number may be: so many times as far as PyTorch's own float32 (or
+// bf16, of a fixture in bf16), and at least `floor`, always relative. Single tensors may be
+// `single` times as far as all together.
 struct Yardstick {
   double times = 3;
   double floor = 1e-5;
   double single = 10;
 
-  double allowed(double float32_distance) const;
+  double allowed(double own_distance) const;
 };
+
+// The floor of bf16 is what rounding one value to its 8 digits costs.
+inline constexpr Yardstick yardstick_of_bf16{.floor = 0x1p-9};
 
 // One line for each number that is too far: what it is, its distance, what is allowed.
 using Failures = std::vector<std::string>;
@@ -34,6 +38,8 @@ class Fixture {
   // From tests/parity/data, or from the folder REGATTA_PARITY names. Tensors are compared by their
   // projections, or whole where scripts/parity-fixtures --whole left them beside the fixture.
   static Fixture load(std::string_view model);
+  // The same numbers, but distances are those of PyTorch's bf16, from bf16.json.
+  static Fixture load_for_bf16(std::string_view model);
   static bool is_there(std::string_view model);  // large ones are made by make parity alone
 
   Graph graph() const;  // the model as the fixture has it, not fused
@@ -56,19 +62,21 @@ class Fixture {
   Failures compare_states(const Graph& graph, const Tensors<T>& states, const Yardstick& by) const;
 
   // What was compared so far, as a row of a table: distances of logits, losses and all gradients
-  // (in brackets those of PyTorch's float32), and how much of what is allowed the farthest used.
+  // (in brackets PyTorch's own), and how much of what is allowed the farthest used.
   std::string summary() const;
 
  private:
+  void take_distances(const Json& distances);
+
   struct Measured {
-    double distance = 0, float32_distance = 0;
+    double distance = 0, own_distance = 0;
   };
   void judge(Failures& failures, const std::string& what, double distance, double allowed,
-             double float32_distance) const;
+             double own_distance) const;
 
   struct Truth {
     double scale = 0;  // distances are relative to it: the norm, unless that vanishes
-    double float32_distance = 0;
+    double own_distance = 0;
     Projections projections{};
     std::optional<std::vector<double>> whole;
   };
@@ -77,10 +85,10 @@ class Fixture {
   // Compares the tensors whose names end with `ending`, one by one and all together.
   template <class T>
   Failures compare_tensors(const Truths& truths, std::span<const Parameter> names,
-                           const Tensors<T>& tensors, std::string_view ending,
-                           double float32_distance, const Yardstick& by) const;
+                           const Tensors<T>& tensors, std::string_view ending, double own_distance,
+                           const Yardstick& by) const;
 
-  std::string model_;
+  std::string model_, own_precision_ = "float32";
   Shape input_;
   std::int64_t classes_ = 0;
   std::int64_t images_ = 0;
@@ -88,7 +96,7 @@ class Fixture {
   ReferenceSgd optimizer_;
   std::vector<double> logits_, losses_;
   Truths gradients_, states_;
-  // How far PyTorch's float32 is, by what is compared.
+  // How far PyTorch's own numbers are, by what is compared.
   double logits_distance_ = 0;
   double gradients_distance_ = 0;
   double running_mean_distance_ = 0;

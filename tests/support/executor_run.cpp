@@ -32,20 +32,22 @@ OptimizerSettings settings_of(const ReferenceSgd& sgd) {
 }  // namespace
 
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
-                    const ReferenceSgd& sgd, int steps) {
-  return execute_by(settings_of(sgd), graph, plan, input, steps);
+                    const ReferenceSgd& sgd, int steps, Precision precision) {
+  return execute_by(settings_of(sgd), graph, plan, input, steps, {}, precision);
 }
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
-                       const ReferenceInput<float>& input, int steps, RankOptions ranks) {
+                       const ReferenceInput<float>& input, int steps, RankOptions ranks,
+                       Precision precision) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
-  Executor executor(graph, plan,
-                    {.numbers = {.samples = Dtype::f32, .optimizer = optimizer},
-                     .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
-                                       std::vector<float>(channels, 1.0f)},
-                     .training = true,
-                     .seed = input.seed,
-                     .ranks = std::move(ranks)});
+  Executor executor(
+      graph, plan,
+      {.numbers = {.samples = Dtype::f32, .precision = precision, .optimizer = optimizer},
+       .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
+                         std::vector<float>(channels, 1.0f)},
+       .training = true,
+       .seed = input.seed,
+       .ranks = std::move(ranks)});
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i)
     executor.set_parameter(ParameterId{i}, input.parameters[i]);
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)

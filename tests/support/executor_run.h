@@ -23,9 +23,10 @@ struct ExecutedRun {
 Plan plan_for(const Graph& graph, std::int64_t batch, PlanOptions options);
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
-                       const ReferenceInput<float>& input, int steps, RankOptions ranks = {});
+                       const ReferenceInput<float>& input, int steps, RankOptions ranks = {},
+                       Precision precision = Precision::fp32);
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
-                    const ReferenceSgd& sgd, int steps);
+                    const ReferenceSgd& sgd, int steps, Precision precision = Precision::fp32);
 
 // |a - b| / |b|, or |a| where b vanishes.
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b);

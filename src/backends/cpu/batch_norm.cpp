@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/batch_norm_loops.h"
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
@@ -53,6 +54,7 @@ ChannelBlocks channel_blocks(const Site& site) {
           .pixel_stride = channels};
 }
 
+template <class T>
 class BatchNorm : public Kernel {
  public:
   explicit BatchNorm(const Site& site)
@@ -170,7 +172,7 @@ class BatchNorm : public Kernel {
   // in double, so it loses nothing that float values ever had.
   void statistics(const Operands& o, double* rows) const {
     sum_up(rows, [&](const Share& share, double* sums, double* squares) {
-      add_sums(share.at, o.inputs[0] + share.first_value, sums, squares);
+      add_sums(share.at, values_of<T>(o.inputs[0]) + share.first_value, sums, squares);
     });
     for (std::size_t c = 0; c < row_; ++c) {
       const double sum = rows[c], mean = sum / count_;
@@ -217,17 +219,19 @@ class BatchNorm : public Kernel {
     const NormScale by = scale_of(o, rows);
     for_each_share([&](const Share& share) {
       const std::int64_t at = share.first_value;
-      cpu::normalise(share.at, o.inputs[0] + at, residual_ ? o.inputs[1] + at : nullptr,
-                     o.output + at, from_channel(by, share.first_channel), relu_);
+      const T* residual = residual_ ? values_of<T>(o.inputs[1]) + at : nullptr;
+      cpu::normalise(share.at, values_of<T>(o.inputs[0]) + at, residual,
+                     values_of<T>(o.output) + at, from_channel(by, share.first_channel), relu_);
     });
   }
 
   // A residual is added before the relu, so only the output knows the sign then. Else the input
   // does, and the output need not be read.
-  NormGradient gradient_at(const Operands& o, std::int64_t at) const {
+  NormGradient<T> gradient_at(const Operands& o, std::int64_t at) const {
     const ReluMask mask = !relu_ ? ReluMask::none : residual_ ? ReluMask::output : ReluMask::input;
-    return {o.inputs[0] + at, mask == ReluMask::output ? o.output + at : nullptr,
-            o.output_gradient + at, mask};
+    return {values_of<T>(o.inputs[0]) + at,
+            mask == ReluMask::output ? values_of<T>(o.output) + at : nullptr,
+            values_of<T>(o.output_gradient) + at, mask};
   }
 
   // Leaves this chunk's sums, and with them the gradients of weight and bias.
@@ -253,7 +257,9 @@ class BatchNorm : public Kernel {
     const NormSlope and_by = slope_of(o, by, rows);
     for_each_share([&](const Share& share) {
       const std::size_t c = share.first_channel;
-      const auto shifted = [&](float* data) { return data ? data + share.first_value : nullptr; };
+      const auto shifted = [&](float* data) {
+        return data ? values_of<T>(data) + share.first_value : nullptr;
+      };
       apply_gradient(share.at, gradient_at(o, share.first_value), from_channel(by, c),
                      {and_by.offset + c, and_by.slope + c}, shifted(o.input_gradients[0]),
                      o.gradient_modes[0], shifted(o.input_gradients[1]), o.gradient_modes[1]);
@@ -311,7 +317,9 @@ void combine_gradients(const Node& node, std::span<const PartialSums> chunks, fl
 }
 
 std::unique_ptr<Kernel> make_whole_batch_norm(const Site& site) {
-  return std::make_unique<BatchNorm>(site);
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<BatchNorm<T>>(site);
+  });
 }
 
 }  // namespace regatta::cpu

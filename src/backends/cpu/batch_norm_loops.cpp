@@ -1,5 +1,6 @@
 #include "backends/cpu/batch_norm_loops.h"
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/vector.h"
 
@@ -22,6 +23,16 @@ struct WholePixel {
   REGATTA_INLINE void store(const Vector& value, float* to) const {
     std::memcpy(to, &value, sizeof value);
   }
+  REGATTA_INLINE void load(Vector& value, const Bfloat16* from) const {
+    typename Lanes<LANES>::Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    widen_lanes<LANES>(halves, value);
+  }
+  REGATTA_INLINE void store(const Vector& value, Bfloat16* to) const {
+    typename Lanes<LANES>::Halves halves;
+    narrow_lanes<LANES>(value, halves);
+    std::memcpy(to, &halves, sizeof halves);
+  }
 };
 struct PartOfPixel {
   static constexpr int lanes = 16;
@@ -32,6 +43,16 @@ struct PartOfPixel {
   }
   REGATTA_INLINE void store(const Vector& value, float* to) const {
     std::memcpy(to, &value, static_cast<std::size_t>(used) * sizeof(float));
+  }
+  REGATTA_INLINE void load(Vector& value, const Bfloat16* from) const {
+    Lanes<16>::Halves halves{};
+    std::memcpy(&halves, from, static_cast<std::size_t>(used) * sizeof(Bfloat16));
+    widen_lanes<16>(halves, value);
+  }
+  REGATTA_INLINE void store(const Vector& value, Bfloat16* to) const {
+    Lanes<16>::Halves halves;
+    narrow_lanes<16>(value, halves);
+    std::memcpy(to, &halves, static_cast<std::size_t>(used) * sizeof(Bfloat16));
   }
   std::int64_t used;
 };
@@ -87,8 +108,8 @@ REGATTA_INLINE void sum_side_by_side(std::int64_t count, Vector& first, Vector& 
 
 // The first sweep finds a mean that is only nearly the run's; sums around it are small, so that
 // floats hold them well, and say in double what the run's true sums are.
-template <class Pixel>
-REGATTA_INLINE void add_run(const Pixel& pixel, const float* from, std::int64_t stride,
+template <class Pixel, class T>
+REGATTA_INLINE void add_run(const Pixel& pixel, const T* from, std::int64_t stride,
                             std::int64_t count, double* sums, double* squares) {
   using Vector = VectorOf<Pixel>;
   Vector sum, rest, deviations, none;
@@ -118,8 +139,8 @@ REGATTA_INLINE void add_run(const Pixel& pixel, const float* from, std::int64_t 
   }
 }
 
-template <ReluMask MASK, class Pixel>
-REGATTA_INLINE void masked(const Pixel& pixel, const NormGradient& from, std::int64_t at,
+template <ReluMask MASK, class Pixel, class T>
+REGATTA_INLINE void masked(const Pixel& pixel, const NormGradient<T>& from, std::int64_t at,
                            const VectorOf<Pixel>& input, const VectorOf<Pixel>& scale,
                            const VectorOf<Pixel>& shift, VectorOf<Pixel>& gradient) {
   using Vector = VectorOf<Pixel>;
@@ -134,9 +155,9 @@ REGATTA_INLINE void masked(const Pixel& pixel, const NormGradient& from, std::in
   }
 }
 
-template <bool RELU, bool RESIDUAL>
-REGATTA_INLINE void normalise_blocks(const ChannelBlocks& at, const float* input,
-                                     const float* residual, float* output, const NormScale& by) {
+template <bool RELU, bool RESIDUAL, class T>
+REGATTA_INLINE void normalise_blocks(const ChannelBlocks& at, const T* input, const T* residual,
+                                     T* output, const NormScale& by) {
   for_each_block(
       at, [&](const auto& pixel, std::int64_t n, std::int64_t b) __attribute__((always_inline)) {
         using Vector = VectorOf<decltype(pixel)>;
@@ -159,8 +180,8 @@ REGATTA_INLINE void normalise_blocks(const ChannelBlocks& at, const float* input
       });
 }
 
-template <ReluMask MASK>
-REGATTA_INLINE void add_gradient_sums_of(const ChannelBlocks& at, const NormGradient& from,
+template <ReluMask MASK, class T>
+REGATTA_INLINE void add_gradient_sums_of(const ChannelBlocks& at, const NormGradient<T>& from,
                                          const NormScale& by, double* sums, double* products) {
   for_each_block(
       at, [&](const auto& pixel, std::int64_t n, std::int64_t b) __attribute__((always_inline)) {
@@ -192,8 +213,8 @@ REGATTA_INLINE void add_gradient_sums_of(const ChannelBlocks& at, const NormGrad
       });
 }
 
-template <GradientMode MODE, class Pixel>
-REGATTA_INLINE void leave(const Pixel& pixel, const VectorOf<Pixel>& value, float* to) {
+template <GradientMode MODE, class Pixel, class T>
+REGATTA_INLINE void leave(const Pixel& pixel, const VectorOf<Pixel>& value, T* to) {
   if constexpr (MODE == GradientMode::write) pixel.store(value, to);
   if constexpr (MODE == GradientMode::add) {
     VectorOf<Pixel> there;
@@ -203,10 +224,10 @@ REGATTA_INLINE void leave(const Pixel& pixel, const VectorOf<Pixel>& value, floa
   }
 }
 
-template <ReluMask MASK, GradientMode INPUT, GradientMode RESIDUAL>
-REGATTA_INLINE void apply_gradient_to(const ChannelBlocks& at, const NormGradient& from,
+template <ReluMask MASK, GradientMode INPUT, GradientMode RESIDUAL, class T>
+REGATTA_INLINE void apply_gradient_to(const ChannelBlocks& at, const NormGradient<T>& from,
                                       const NormScale& by, const NormSlope& and_by,
-                                      float* input_gradient, float* residual_gradient) {
+                                      T* input_gradient, T* residual_gradient) {
   for_each_block(
       at, [&](const auto& pixel, std::int64_t n, std::int64_t b) __attribute__((always_inline)) {
         using Vector = VectorOf<decltype(pixel)>;
@@ -228,10 +249,10 @@ REGATTA_INLINE void apply_gradient_to(const ChannelBlocks& at, const NormGradien
       });
 }
 
-template <ReluMask MASK, GradientMode INPUT>
-REGATTA_INLINE void apply_gradient_by(const ChannelBlocks& at, const NormGradient& from,
-                                      const NormScale& by, const NormSlope& and_by, float* input,
-                                      float* residual, GradientMode mode) {
+template <ReluMask MASK, GradientMode INPUT, class T>
+REGATTA_INLINE void apply_gradient_by(const ChannelBlocks& at, const NormGradient<T>& from,
+                                      const NormScale& by, const NormSlope& and_by, T* input,
+                                      T* residual, GradientMode mode) {
   using enum GradientMode;
   if (mode == none)
     apply_gradient_to<MASK, INPUT, none>(at, from, by, and_by, input, residual);
@@ -241,13 +262,10 @@ REGATTA_INLINE void apply_gradient_by(const ChannelBlocks& at, const NormGradien
     apply_gradient_to<MASK, INPUT, add>(at, from, by, and_by, input, residual);
 }
 
-// The clones, one for each mask: bodies are compiled into them for each instruction set.
-
-template <ReluMask MASK>
-REGATTA_INLINE void apply_masked(const ChannelBlocks& at, const NormGradient& from,
-                                 const NormScale& by, const NormSlope& and_by, float* input,
-                                 GradientMode input_mode, float* residual,
-                                 GradientMode residual_mode) {
+template <ReluMask MASK, class T>
+REGATTA_INLINE void apply_masked(const ChannelBlocks& at, const NormGradient<T>& from,
+                                 const NormScale& by, const NormSlope& and_by, T* input,
+                                 GradientMode input_mode, T* residual, GradientMode residual_mode) {
   using enum GradientMode;
   if (input_mode == none)
     apply_gradient_by<MASK, none>(at, from, by, and_by, input, residual, residual_mode);
@@ -257,30 +275,12 @@ REGATTA_INLINE void apply_masked(const ChannelBlocks& at, const NormGradient& fr
     apply_gradient_by<MASK, add>(at, from, by, and_by, input, residual, residual_mode);
 }
 
-REGATTA_CLONES void apply_unmasked(const ChannelBlocks& at, const NormGradient& from,
-                                   const NormScale& by, const NormSlope& and_by, float* input,
-                                   GradientMode input_mode, float* residual,
-                                   GradientMode residual_mode) {
-  apply_masked<ReluMask::none>(at, from, by, and_by, input, input_mode, residual, residual_mode);
-}
-REGATTA_CLONES void apply_masked_by_output(const ChannelBlocks& at, const NormGradient& from,
-                                           const NormScale& by, const NormSlope& and_by,
-                                           float* input, GradientMode input_mode, float* residual,
-                                           GradientMode residual_mode) {
-  apply_masked<ReluMask::output>(at, from, by, and_by, input, input_mode, residual, residual_mode);
-}
-REGATTA_CLONES void apply_masked_by_input(const ChannelBlocks& at, const NormGradient& from,
-                                          const NormScale& by, const NormSlope& and_by,
-                                          float* input, GradientMode input_mode, float* residual,
-                                          GradientMode residual_mode) {
-  apply_masked<ReluMask::input>(at, from, by, and_by, input, input_mode, residual, residual_mode);
-}
-
-REGATTA_CLONES void add_sums_clone(const ChannelBlocks& at, const float* values, double* sums,
-                                   double* squares) {
+template <class T>
+REGATTA_INLINE void add_sums_of(const ChannelBlocks& at, const T* values, double* sums,
+                                double* squares) {
   for_each_block(
       at, [&](const auto& pixel, std::int64_t n, std::int64_t b) __attribute__((always_inline)) {
-        const float* from = values + n * at.sample_stride + b * at.block_stride;
+        const T* from = values + n * at.sample_stride + b * at.block_stride;
         for_each_run(
             at.pixels, [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
               add_run(pixel, from + first * at.pixel_stride, at.pixel_stride, count,
@@ -289,8 +289,9 @@ REGATTA_CLONES void add_sums_clone(const ChannelBlocks& at, const float* values,
       });
 }
 
-REGATTA_CLONES void add_gradient_sums_clone(const ChannelBlocks& at, const NormGradient& from,
-                                            const NormScale& by, double* sums, double* products) {
+template <class T>
+REGATTA_INLINE void add_gradient_sums_by_mask(const ChannelBlocks& at, const NormGradient<T>& from,
+                                              const NormScale& by, double* sums, double* products) {
   if (from.mask == ReluMask::none)
     add_gradient_sums_of<ReluMask::none>(at, from, by, sums, products);
   else if (from.mask == ReluMask::output)
@@ -299,9 +300,9 @@ REGATTA_CLONES void add_gradient_sums_clone(const ChannelBlocks& at, const NormG
     add_gradient_sums_of<ReluMask::input>(at, from, by, sums, products);
 }
 
-REGATTA_CLONES void normalise_clone(const ChannelBlocks& at, const float* input,
-                                    const float* residual, float* output, const NormScale& by,
-                                    bool relu) {
+template <class T>
+REGATTA_INLINE void normalise_any(const ChannelBlocks& at, const T* input, const T* residual,
+                                  T* output, const NormScale& by, bool relu) {
   if (relu && residual)
     normalise_blocks<true, true>(at, input, residual, output, by);
   else if (relu)
@@ -312,29 +313,125 @@ REGATTA_CLONES void normalise_clone(const ChannelBlocks& at, const float* input,
     normalise_blocks<false, false>(at, input, residual, output, by);
 }
 
+// The clones, one for each mask and type, since clones cannot be templates: bodies are compiled
+// into them for each instruction set.
+
+REGATTA_CLONES void apply_unmasked(const ChannelBlocks& at, const NormGradient<float>& from,
+                                   const NormScale& by, const NormSlope& and_by, float* input,
+                                   GradientMode input_mode, float* residual,
+                                   GradientMode residual_mode) {
+  apply_masked<ReluMask::none>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void apply_masked_by_output(const ChannelBlocks& at, const NormGradient<float>& from,
+                                           const NormScale& by, const NormSlope& and_by,
+                                           float* input, GradientMode input_mode, float* residual,
+                                           GradientMode residual_mode) {
+  apply_masked<ReluMask::output>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void apply_masked_by_input(const ChannelBlocks& at, const NormGradient<float>& from,
+                                          const NormScale& by, const NormSlope& and_by,
+                                          float* input, GradientMode input_mode, float* residual,
+                                          GradientMode residual_mode) {
+  apply_masked<ReluMask::input>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void add_sums_clone(const ChannelBlocks& at, const float* values, double* sums,
+                                   double* squares) {
+  add_sums_of(at, values, sums, squares);
+}
+REGATTA_CLONES void add_gradient_sums_clone(const ChannelBlocks& at,
+                                            const NormGradient<float>& from, const NormScale& by,
+                                            double* sums, double* products) {
+  add_gradient_sums_by_mask(at, from, by, sums, products);
+}
+REGATTA_CLONES void normalise_clone(const ChannelBlocks& at, const float* input,
+                                    const float* residual, float* output, const NormScale& by,
+                                    bool relu) {
+  normalise_any(at, input, residual, output, by, relu);
+}
+
+REGATTA_CLONES void apply_unmasked(const ChannelBlocks& at, const NormGradient<Bfloat16>& from,
+                                   const NormScale& by, const NormSlope& and_by, Bfloat16* input,
+                                   GradientMode input_mode, Bfloat16* residual,
+                                   GradientMode residual_mode) {
+  apply_masked<ReluMask::none>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void apply_masked_by_output(const ChannelBlocks& at,
+                                           const NormGradient<Bfloat16>& from, const NormScale& by,
+                                           const NormSlope& and_by, Bfloat16* input,
+                                           GradientMode input_mode, Bfloat16* residual,
+                                           GradientMode residual_mode) {
+  apply_masked<ReluMask::output>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void apply_masked_by_input(const ChannelBlocks& at,
+                                          const NormGradient<Bfloat16>& from, const NormScale& by,
+                                          const NormSlope& and_by, Bfloat16* input,
+                                          GradientMode input_mode, Bfloat16* residual,
+                                          GradientMode residual_mode) {
+  apply_masked<ReluMask::input>(at, from, by, and_by, input, input_mode, residual, residual_mode);
+}
+REGATTA_CLONES void add_sums_clone(const ChannelBlocks& at, const Bfloat16* values, double* sums,
+                                   double* squares) {
+  add_sums_of(at, values, sums, squares);
+}
+REGATTA_CLONES void add_gradient_sums_clone(const ChannelBlocks& at,
+                                            const NormGradient<Bfloat16>& from, const NormScale& by,
+                                            double* sums, double* products) {
+  add_gradient_sums_by_mask(at, from, by, sums, products);
+}
+REGATTA_CLONES void normalise_clone(const ChannelBlocks& at, const Bfloat16* input,
+                                    const Bfloat16* residual, Bfloat16* output, const NormScale& by,
+                                    bool relu) {
+  normalise_any(at, input, residual, output, by, relu);
+}
+
 }  // namespace
 
-void add_sums(const ChannelBlocks& at, const float* values, double* sums, double* squares) {
+template <class T>
+void add_sums(const ChannelBlocks& at, const T* values, double* sums, double* squares) {
   add_sums_clone(samples_as_pixels(at), values, sums, squares);
 }
 
-void normalise(const ChannelBlocks& at, const float* input, const float* residual, float* output,
-               const NormScale& by, bool relu) {
+template <class T>
+void normalise(const ChannelBlocks& at, const T* input, const std::type_identity_t<T>* residual,
+               T* output, const NormScale& by, bool relu) {
   normalise_clone(at, input, residual, output, by, relu);
 }
 
-void add_gradient_sums(const ChannelBlocks& at, const NormGradient& from, const NormScale& by,
+template <class T>
+void add_gradient_sums(const ChannelBlocks& at, const NormGradient<T>& from, const NormScale& by,
                        double* sums, double* products) {
   add_gradient_sums_clone(samples_as_pixels(at), from, by, sums, products);
 }
 
-void apply_gradient(const ChannelBlocks& at, const NormGradient& from, const NormScale& by,
-                    const NormSlope& and_by, float* input_gradient, GradientMode input_mode,
-                    float* residual_gradient, GradientMode residual_mode) {
-  const auto apply = from.mask == ReluMask::none     ? apply_unmasked
-                     : from.mask == ReluMask::output ? apply_masked_by_output
-                                                     : apply_masked_by_input;
-  apply(at, from, by, and_by, input_gradient, input_mode, residual_gradient, residual_mode);
+template <class T>
+void apply_gradient(const ChannelBlocks& at, const NormGradient<T>& from, const NormScale& by,
+                    const NormSlope& and_by, std::type_identity_t<T>* input_gradient,
+                    GradientMode input_mode, std::type_identity_t<T>* residual_gradient,
+                    GradientMode residual_mode) {
+  if (from.mask == ReluMask::none)
+    apply_unmasked(at, from, by, and_by, input_gradient, input_mode, residual_gradient,
+                   residual_mode);
+  else if (from.mask == ReluMask::output)
+    apply_masked_by_output(at, from, by, and_by, input_gradient, input_mode, residual_gradient,
+                           residual_mode);
+  else
+    apply_masked_by_input(at, from, by, and_by, input_gradient, input_mode, residual_gradient,
+                          residual_mode);
 }
+
+template void add_sums(const ChannelBlocks&, const float*, double*, double*);
+template void normalise(const ChannelBlocks&, const float*, const float*, float*, const NormScale&,
+                        bool);
+template void add_gradient_sums(const ChannelBlocks&, const NormGradient<float>&, const NormScale&,
+                                double*, double*);
+template void apply_gradient(const ChannelBlocks&, const NormGradient<float>&, const NormScale&,
+                             const NormSlope&, float*, GradientMode, float*, GradientMode);
+template void add_sums(const ChannelBlocks&, const Bfloat16*, double*, double*);
+template void normalise(const ChannelBlocks&, const Bfloat16*, const Bfloat16*, Bfloat16*,
+                        const NormScale&, bool);
+template void add_gradient_sums(const ChannelBlocks&, const NormGradient<Bfloat16>&,
+                                const NormScale&, double*, double*);
+template void apply_gradient(const ChannelBlocks&, const NormGradient<Bfloat16>&, const NormScale&,
+                             const NormSlope&, Bfloat16*, GradientMode, Bfloat16*, GradientMode);
 
 }  // namespace regatta::cpu

@@ -1,19 +1,20 @@
 // Batch norm's passes over memory, on values that lie in blocks of channels. Each pass takes a
 // range of samples and of blocks, so that callers cut the work as they like: sums are added to what
-// is there, in the order of the calls.
+// is there, in the order of the calls. Values are float or Bfloat16 (T), all arithmetic is float's.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "graph/program.h"
 
 namespace regatta::cpu {
 
-// samples x blocks of channels x pixels x lanes: a pixel's channels of one block are `lanes` floats
+// samples x blocks of channels x pixels x lanes: a pixel's channels of one block are `lanes` values
 // side by side (8 or 16). Where channels are not padded to whole blocks, the last block has fewer.
 struct ChannelBlocks {
   std::int64_t samples = 0, blocks = 0, pixels = 0, lanes = 16, last_lanes = 16;
-  std::int64_t sample_stride = 0, block_stride = 0, pixel_stride = 0;  // in floats
+  std::int64_t sample_stride = 0, block_stride = 0, pixel_stride = 0;  // in values
 
   std::int64_t values() const { return samples * blocks * pixels * lanes; }
 };
@@ -26,8 +27,9 @@ enum class ReluMask {
 };
 
 // What backward reads; `output` is null unless the mask needs it.
+template <class T>
 struct NormGradient {
-  const float *input, *output, *gradient;
+  const T *input, *output, *gradient;
   ReluMask mask;
 };
 
@@ -44,20 +46,25 @@ struct NormSlope {
 // sums += values, squares += their squares, by channel. Runs of `pixels_in_float` pixels are summed
 // in float, the squares around the run's own mean; runs are joined in double. So large means cost
 // no accuracy.
-void add_sums(const ChannelBlocks& at, const float* values, double* sums, double* squares);
+template <class T>
+void add_sums(const ChannelBlocks& at, const T* values, double* sums, double* squares);
 
 // output = scale * input + shift (+ residual), then relu. `residual` may be null.
-void normalise(const ChannelBlocks& at, const float* input, const float* residual, float* output,
-               const NormScale& by, bool relu);
+template <class T>
+void normalise(const ChannelBlocks& at, const T* input, const std::type_identity_t<T>* residual,
+               T* output, const NormScale& by, bool relu);
 
 // sums += gradient, products += gradient * (input - mean), by channel, of gradients that the relu
 // let through. Runs are summed in float and joined in double.
-void add_gradient_sums(const ChannelBlocks& at, const NormGradient& from, const NormScale& by,
+template <class T>
+void add_gradient_sums(const ChannelBlocks& at, const NormGradient<T>& from, const NormScale& by,
                        double* sums, double* products);
 
 // Writes or adds the gradients of input and residual, as their modes say.
-void apply_gradient(const ChannelBlocks& at, const NormGradient& from, const NormScale& by,
-                    const NormSlope& and_by, float* input_gradient, GradientMode input_mode,
-                    float* residual_gradient, GradientMode residual_mode);
+template <class T>
+void apply_gradient(const ChannelBlocks& at, const NormGradient<T>& from, const NormScale& by,
+                    const NormSlope& and_by, std::type_identity_t<T>* input_gradient,
+                    GradientMode input_mode, std::type_identity_t<T>* residual_gradient,
+                    GradientMode residual_mode);
 
 }  // namespace regatta::cpu

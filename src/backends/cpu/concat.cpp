@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -20,8 +21,9 @@ struct Run {
 
 // Moves a run of one sample. What is written from its first lane on is also cleared to the end of
 // its block; runs that follow fill it, and the last block keeps zeros.
-void move(const Run& run, std::int64_t pixels, std::int64_t block, const float* from,
-          std::int64_t to_lane, float* to, bool add) {
+template <class T>
+void move(const Run& run, std::int64_t pixels, std::int64_t block, const T* from,
+          std::int64_t to_lane, T* to, bool add) {
   if (run.lanes == block) {
     const std::int64_t count = pixels * block;
     if (add)
@@ -32,11 +34,13 @@ void move(const Run& run, std::int64_t pixels, std::int64_t block, const float* 
   }
   const bool clear = to_lane == 0 && !add;
   for (std::int64_t p = 0; p < pixels; ++p, from += block, to += block) {
-    for (std::int64_t l = 0; l < run.lanes; ++l) to[l] = add ? to[l] + from[l] : from[l];
-    if (clear) std::fill(to + run.lanes, to + block, 0.0f);
+    for (std::int64_t l = 0; l < run.lanes; ++l)
+      to[l] = add ? from_float<T>(to_float(to[l]) + to_float(from[l])) : from[l];
+    if (clear) std::fill(to + run.lanes, to + block, T{});
   }
 }
 
+template <class T>
 class Concat : public Kernel {
  public:
   explicit Concat(const Site& site)
@@ -77,14 +81,14 @@ class Concat : public Kernel {
       const std::int64_t whole = sample * whole_.size() + run.whole_at;
       const std::int64_t block = vectors_ ? run.lanes : whole_.block;
       if (work == Work::forward) {
-        move(run, whole_.pixels, block, o.inputs[run.part] + part, run.whole_lane, o.output + whole,
-             false);
+        move(run, whole_.pixels, block, values_of<T>(o.inputs[run.part]) + part, run.whole_lane,
+             values_of<T>(o.output) + whole, false);
         continue;
       }
       const GradientMode mode = o.gradient_modes[run.part];
       if (mode != GradientMode::none)
-        move(run, whole_.pixels, block, o.output_gradient + whole, run.part_lane,
-             o.input_gradients[run.part] + part, mode == GradientMode::add);
+        move(run, whole_.pixels, block, values_of<T>(o.output_gradient) + whole, run.part_lane,
+             values_of<T>(o.input_gradients[run.part]) + part, mode == GradientMode::add);
     }
   }
 
@@ -98,6 +102,10 @@ class Concat : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_concat(const Site& site) { return std::make_unique<Concat>(site); }
+std::unique_ptr<Kernel> make_concat(const Site& site) {
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<Concat<T>>(site);
+  });
+}
 
 }  // namespace regatta::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/placement.h"
 #include "base/error.h"
@@ -57,10 +58,9 @@ struct Geometry {
     const Layout to = planes ? Layout::nchw : site.layout();
     const std::int64_t inputs = whole_blocks(in.channels(), from);
     const std::int64_t outputs = whole_blocks(out.channels(), to);
-    source = Descriptor({site.n, inputs, in.height(), in.width()}, memory::data_type::f32,
-                        data_tag(from));
-    target = Descriptor({site.n, outputs, out.height(), out.width()}, memory::data_type::f32,
-                        data_tag(to));
+    type = data_type(site.dtype());
+    source = Descriptor({site.n, inputs, in.height(), in.width()}, type, data_tag(from));
+    target = Descriptor({site.n, outputs, out.height(), out.width()}, type, data_tag(to));
     weights = {outputs, inputs, window.kernel.height, window.kernel.width};
     if (form != ConvForm::padded) {
       // Channels that only pad are groups too, where each channel is one.
@@ -122,7 +122,9 @@ struct Geometry {
     return without.forward(any());
   }
 
-  Descriptor any() const {
+  // Weights lie in the type of the values, their gradients and the parameters in fp32.
+  Descriptor any() const { return Descriptor(weights, type, memory::format_tag::any); }
+  Descriptor any_gradient() const {
     return Descriptor(weights, memory::data_type::f32, memory::format_tag::any);
   }
   Descriptor plain() const {
@@ -131,6 +133,7 @@ struct Geometry {
   }
 
   ConvForm form;
+  memory::data_type type = memory::data_type::f32;  // of values and packed weights
   Descriptor source, target, bias_desc;
   memory::dims weights, strides, dilates, before, after;
   bool bias, relu;
@@ -151,6 +154,7 @@ Launch reorder(const Descriptor& from, const Descriptor& to, bool add = false) {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+template <class T>
 class Conv : public Kernel {
  public:
   explicit Conv(const Site& site)
@@ -178,10 +182,10 @@ class Conv : public Kernel {
   }
 
   void run(Work work, const Operands& operands, std::byte* scratch) override {
-    auto* source_planes = reinterpret_cast<float*>(scratch);
-    auto* target_planes = reinterpret_cast<float*>(scratch + source_planes_bytes());
+    auto* source_planes = reinterpret_cast<T*>(scratch);
+    auto* target_planes = reinterpret_cast<T*>(scratch + source_planes_bytes());
     std::byte* rest = scratch + source_planes_bytes() + target_planes_bytes();
-    const float* source = operands.inputs[0];
+    const T* source = values_of<T>(operands.inputs[0]);
     if (planes()) {
       to_planes(source_place_, n_, source, source_planes);
       source = source_planes;
@@ -190,12 +194,13 @@ class Conv : public Kernel {
       backward(operands, source, target_planes, rest);
       return;
     }
-    float* target = planes() ? target_planes : operands.output;
+    T* output = values_of<T>(operands.output);
+    T* target = planes() ? target_planes : output;
     if (geometry_.bias)
       forward_({source, operands.packed, target, rest, operands.packed + formats_.bias_offset});
     else
       forward_({source, operands.packed, target, rest});
-    if (planes()) from_planes(target_place_, n_, target, operands.output, GradientMode::write);
+    if (planes()) from_planes(target_place_, n_, target, output, GradientMode::write);
   }
 
   // Backward primitives are made when a first backward asks, so that evaluation never pays for
@@ -230,8 +235,7 @@ class Conv : public Kernel {
  private:
   bool planes() const { return geometry_.form == ConvForm::planes; }
 
-  void backward(const Operands& operands, const float* source, float* target_planes,
-                std::byte* scratch) {
+  void backward(const Operands& operands, const T* source, T* target_planes, std::byte* scratch) {
     std::byte* masked = scratch;
     std::byte* input_gradient = masked + masked_bytes();
     std::byte* weights_gradient = input_gradient + input_gradient_bytes();
@@ -239,10 +243,11 @@ class Conv : public Kernel {
     auto* bias = reinterpret_cast<float*>(weights_gradient + weights_bytes() + plain_bytes());
     std::byte* library = reinterpret_cast<std::byte*>(bias) + bias_bytes();
 
-    const float* gradient = operands.output_gradient;
+    const T* gradient = values_of<T>(operands.output_gradient);
     if (geometry_.relu) {
-      mask_by_sign(operands.output, gradient, reinterpret_cast<float*>(masked), target_elements());
-      gradient = reinterpret_cast<float*>(masked);
+      mask_by_sign(values_of<T>(operands.output), gradient, reinterpret_cast<T*>(masked),
+                   target_elements());
+      gradient = reinterpret_cast<T*>(masked);
     }
     if (planes()) {
       to_planes(target_place_, n_, gradient, target_planes);
@@ -250,15 +255,16 @@ class Conv : public Kernel {
     }
     const std::byte* weights = operands.packed + formats_.backward_offset;
     const GradientMode mode = operands.gradient_modes[0];
-    auto* own = reinterpret_cast<float*>(input_gradient);
+    auto* own = reinterpret_cast<T*>(input_gradient);
+    T* given = values_of<T>(operands.input_gradients[0]);
     if (mode == GradientMode::write && !planes()) {
-      backward_data_({gradient, weights, operands.input_gradients[0], library});
+      backward_data_({gradient, weights, given, library});
     } else if (mode != GradientMode::none) {
       backward_data_({gradient, weights, own, library});
       if (planes())
-        from_planes(source_place_, n_, own, operands.input_gradients[0], mode);
+        from_planes(source_place_, n_, own, given, mode);
       else
-        add_to(operands.input_gradients[0], own, input_gradient_bytes() / sizeof(float));
+        add_to(given, own, static_cast<std::size_t>(n_ * source_place_.size()));
     }
     if (geometry_.bias)
       backward_weights_({source, gradient, weights_gradient, library, bias});
@@ -307,7 +313,7 @@ class Conv : public Kernel {
     return planes() ? aligned(geometry_.target.get_size()) : 0;
   }
   std::size_t masked_bytes() const {
-    return geometry_.relu ? aligned(target_elements() * sizeof(float)) : 0;
+    return geometry_.relu ? aligned(target_elements() * sizeof(T)) : 0;
   }
   std::size_t input_gradient_bytes() const {
     return formats_.wants_input_gradient ? aligned(geometry_.source.get_size()) : 0;
@@ -344,7 +350,7 @@ ConvFormats::ConvFormats(const Site& site)
   bias = geometry.bias;
   plain = geometry.plain();
   forward = geometry.forward(geometry.any()).weights_desc();
-  backward_weights = geometry.backward_weights(geometry.any()).diff_weights_desc();
+  backward_weights = geometry.backward_weights(geometry.any_gradient()).diff_weights_desc();
   if (wants_input_gradient) backward_data = geometry.backward_data(geometry.any()).weights_desc();
   if (geometry.form == ConvForm::padded) {
     const WeightCounts counts{outputs, inputs, pixels};
@@ -392,7 +398,9 @@ void ConvPacker::operator()(const float* weights, const float* bias, std::byte* 
 
 std::unique_ptr<Kernel> make_conv(const Site& site) {
   if (site.planar()) return make_thin_conv(site);
-  return std::make_unique<Conv>(site);
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<Conv<T>>(site);
+  });
 }
 
 }  // namespace regatta::cpu

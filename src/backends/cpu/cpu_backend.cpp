@@ -8,41 +8,39 @@
 #include <new>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/fp32_copies.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
 
 namespace regatta::cpu {
 
-MakeKernel kernel_for(std::string_view op) {
-  struct Row {
-    std::string_view op;
-    MakeKernel make;
-  };
-  static constexpr Row rows[] = {
+const KernelRow& kernel_for(std::string_view op) {
+  using enum Bf16Values;
+  static constexpr KernelRow rows[] = {
       {"adaptive_average_pool", make_adaptive_average_pool},
-      {"add", make_add},
+      {"add", make_add, kept},
       {"average_pool", make_average_pool},
-      {"batch_norm", make_batch_norm},
-      {"concat", make_concat},
-      {"conv", make_conv},
+      {"batch_norm", make_batch_norm, kept},
+      {"concat", make_concat, kept},
+      {"conv", make_conv, kept_in_blocks},
       {"cross_entropy", make_cross_entropy},
       {"dense", make_dense},
       {"dropout", make_dropout},
-      {"flatten", make_flatten},
+      {"flatten", make_flatten, kept},
       {"gelu", make_gelu},
       {"global_average_pool", make_global_average_pool},
-      {"input", make_input},
+      {"input", make_input, kept},
       {"layer_norm", make_layer_norm},
       {"leaky_relu", make_leaky_relu},
       {"local_response_norm", make_local_response_norm},
-      {"max_pool", make_max_pool},
-      {"relu", make_relu},
+      {"max_pool", make_max_pool, kept_in_blocks},
+      {"relu", make_relu, kept},
       {"relu6", make_relu6},
       {"sigmoid", make_sigmoid},
       {"tanh", make_tanh},
   };
-  for (const Row& row : rows)
-    if (row.op == op) return row.make;
+  for (const KernelRow& row : rows)
+    if (row.op == op) return row;
   throw Error("the CPU backend has no kernel for '" + std::string(op) + "'");
 }
 
@@ -54,10 +52,22 @@ Layout preferred_layout() {
 #endif
 }
 
+std::string hindrance(Precision precision, bool bf16) {
+  if (precision == Precision::fp32) return "";
+  const std::string name(precision_name(precision));
+  if (precision != Precision::bf16)
+    return "--precision " + name + " is for GPUs: use --devices cuda, or --precision fp32";
+  if (bf16) return "";
+  return "--precision " + name +
+         " needs a processor that multiplies bf16 (avx512_bf16 or AMX), and this one does not: use "
+         "--precision fp32, or --devices cuda";
+}
+
 Backend::Backend(const Graph& graph, Layout layout, std::int64_t samples, Dtype sample_dtype,
-                 Normalisation normalisation)
+                 Normalisation normalisation, Precision precision)
     : graph_(graph),
       layouts_(value_layouts(graph, layout)),
+      dtypes_(value_dtypes(graph, precision)),
       samples_(samples),
       sample_dtype_(sample_dtype),
       normalisation_(std::move(normalisation)),
@@ -65,13 +75,28 @@ Backend::Backend(const Graph& graph, Layout layout, std::int64_t samples, Dtype 
   if (channel_block(layout) == 1)
     throw InputError("layout " + std::string(layout_name(layout)) +
                      " is not for CPU groups: use blocked8 or blocked16");
+  if (const std::string why = hindrance(precision); !why.empty()) throw InputError(why);
   prepare_onednn();
 }
 
 Backend::~Backend() = default;
 
+bool Backend::touches_bf16(const Node& node) const {
+  const auto is_bf16 = [&](NodeId id) { return dtypes_[id.value] == Dtype::bf16; };
+  return is_bf16(node.id) || std::ranges::any_of(node.inputs, is_bf16);
+}
+
+bool Backend::keeps_bf16(const Node& node) const {
+  // Where bf16 ends in fp32 logits there are two types, and a kernel knows one.
+  if (dtypes_[node.id.value] != Dtype::bf16) return false;
+  const Bf16Values how = kernel_for(node.op->name).bf16;
+  const bool planes = node.shape.rank() == 3 && channel_block(layouts_[node.id.value]) == 1;
+  return how == Bf16Values::kept || (how == Bf16Values::kept_in_blocks && !planes);
+}
+
 Site Backend::site(const Node& node, std::int64_t n) const {
-  return {graph_, node, layouts_, n, normalisation_, sample_dtype_, nullptr};
+  return {graph_,         node,          layouts_, n,
+          normalisation_, sample_dtype_, nullptr,  keeps_bf16(node) ? &dtypes_ : nullptr};
 }
 
 const ConvFormats* Backend::conv_formats(const Node& node) {
@@ -103,7 +128,13 @@ Kernel& Worker::kernel(const Node& node, std::int64_t n) {
     if (samples == n) return *kernel;
   Site site = backend_.site(node, n);
   site.conv_formats = backend_.conv_formats(node);
-  made.emplace_back(n, kernel_for(node.op->name)(site));
+  const MakeKernel make = kernel_for(node.op->name).make;
+  if (backend_.touches_bf16(node) && !site.dtypes) {
+    site.dtypes = &backend_.dtypes_;
+    made.emplace_back(n, make_on_fp32_copies(site, make));
+  } else {
+    made.emplace_back(n, make(site));
+  }
   return *made.back().second;
 }
 

@@ -4,30 +4,41 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/processor.h"
+#include "base/precision.h"
 
 namespace regatta::cpu {
 
 // The channel block this processor's vectors want.
 Layout preferred_layout();
 
+// Why this processor does not compute in that precision; empty where it does.
+std::string hindrance(Precision precision, bool bf16 = multiplies_bf16());
+
 // What all workers of a group share: how each convolution's weights lie.
 class Backend {
  public:
-  // `samples`: the chunk size that formats are chosen for; other sizes work too.
+  // `samples`: the chunk size that formats are chosen for; other sizes work too. Throws InputError
+  // where the processor does not compute in the precision.
   Backend(const Graph& graph, Layout layout, std::int64_t samples, Dtype sample_dtype,
-          Normalisation normalisation);
+          Normalisation normalisation, Precision precision = Precision::fp32);
   ~Backend();
 
  private:
   friend class Worker;
   Site site(const Node& node, std::int64_t n) const;
+  // Whether any of the node's values is bf16, and whether its kernel reads and writes it as it is.
+  bool touches_bf16(const Node& node) const;
+  bool keeps_bf16(const Node& node) const;
   const ConvFormats* conv_formats(const Node& node);
 
   const Graph& graph_;
   std::vector<Layout> layouts_;
+  std::vector<Dtype> dtypes_;  // of values, by node
   std::int64_t samples_;
   Dtype sample_dtype_;
   Normalisation normalisation_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "backends/cpu/kernel.h"
 
@@ -14,7 +15,7 @@ class GroupedBatchNorm : public Kernel {
   explicit GroupedBatchNorm(const Site& site)
       : node_(site.node),
         group_(std::min(statistics_group(site.node), site.n)),
-        sample_(site.elements()),
+        sample_bytes_(site.elements() * static_cast<std::int64_t>(dtype_bytes(site.dtype()))),
         samples_(site.n),
         row_(padded_channels(site.node.shape.channels())) {
     const auto kernel_of = [&](std::int64_t n) {
@@ -54,10 +55,11 @@ class GroupedBatchNorm : public Kernel {
  private:
   Operands operands_of(const Operands& chunk, std::int64_t first, std::int64_t n) const {
     Operands group = chunk;
-    const std::int64_t offset = first * sample_;
+    const std::int64_t offset = first * sample_bytes_;
     const auto number = static_cast<std::size_t>(first / group_);
-    const auto move = [&](auto*& data) {
-      if (data) data += offset;
+    const auto move = [&]<class Float>(Float*& data) {
+      using Byte = std::conditional_t<std::is_const_v<Float>, const std::byte, std::byte>;
+      if (data) data = reinterpret_cast<Float*>(reinterpret_cast<Byte*>(data) + offset);
     };
     group.n = n;
     for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
@@ -84,7 +86,7 @@ class GroupedBatchNorm : public Kernel {
   }
 
   const Node& node_;
-  std::int64_t group_, sample_, samples_;
+  std::int64_t group_, sample_bytes_, samples_;
   std::size_t row_;
   std::unique_ptr<Kernel> full_, last_, evaluating_;  // of a group, the short last one, the chunk
 };

@@ -28,20 +28,37 @@ struct Site {
   std::int64_t n = 0;
   const Normalisation& normalisation;
   Dtype sample_dtype = Dtype::u8;
-  const ConvFormats* conv_formats = nullptr;  // of this node, if it is a convolution
+  const ConvFormats* conv_formats = nullptr;   // of this node, if it is a convolution
+  const std::vector<Dtype>* dtypes = nullptr;  // of values, by node; null where all are f32
 
   Layout layout() const { return layouts[node.id.value]; }
   const Node& input(std::size_t i) const { return graph.node(node.inputs[i]); }
   Layout input_layout(std::size_t i) const { return layouts[node.inputs[i].value]; }
+  Dtype dtype() const { return dtype_of(node.id); }
+  Dtype input_dtype(std::size_t i) const { return dtype_of(node.inputs[i]); }
+  Dtype dtype_of(NodeId id) const { return dtypes ? (*dtypes)[id.value] : Dtype::f32; }
   bool planar() const { return node.shape.rank() == 3 && channel_block(layout()) == 1; }
   std::int64_t elements() const { return padded_elements(node.shape, layout()); }  // one sample's
 };
 
 using MakeKernel = std::unique_ptr<Kernel> (*)(const Site&);
 
+// How a kernel reads and writes bf16 values.
+enum class Bf16Values {
+  copied,          // not at all: it is given fp32 copies
+  kept,            // as they are
+  kept_in_blocks,  // as they are in blocks of channels; of planes it is given fp32 copies
+};
+
+struct KernelRow {
+  std::string_view op;
+  MakeKernel make;
+  Bf16Values bf16 = Bf16Values::copied;
+};
+
 // One row per operator this backend runs; each is defined in the operator's own file. Convolution
 // and max pooling have kernels of their own for images that stay planar.
-MakeKernel kernel_for(std::string_view op);
+const KernelRow& kernel_for(std::string_view op);
 
 std::unique_ptr<Kernel> make_adaptive_average_pool(const Site&);
 std::unique_ptr<Kernel> make_add(const Site&);

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
@@ -15,12 +16,20 @@ namespace {
 
 using dnnl::memory;
 
-REGATTA_CLONES bool has_nan(const float* values, std::int64_t count) {
+template <class T>
+REGATTA_INLINE bool any_nan(const T* values, std::int64_t count) {
   int found = 0;
-  for (std::int64_t i = 0; i < count; ++i) found |= values[i] != values[i];
+  for (std::int64_t i = 0; i < count; ++i) found |= to_float(values[i]) != to_float(values[i]);
   return found != 0;
 }
+REGATTA_CLONES bool has_nan(const float* values, std::int64_t count) {
+  return any_nan(values, count);
+}
+REGATTA_CLONES bool has_nan(const Bfloat16* values, std::int64_t count) {
+  return any_nan(values, count);
+}
 
+template <class T>
 class MaxPool : public Kernel {
  public:
   explicit MaxPool(const Site& site)
@@ -33,9 +42,10 @@ class MaxPool : public Kernel {
     const Window& w = window_;
     // Channels that only pad are pooled like the others: zeros stay zeros.
     const std::int64_t channels = site.elements() / (out.height() * out.width());
-    const memory::desc source({site.n, channels, in.height(), in.width()}, memory::data_type::f32,
+    const memory::data_type type = data_type(site.dtype());
+    const memory::desc source({site.n, channels, in.height(), in.width()}, type,
                               data_tag(site.input_layout(0)));
-    const memory::desc target({site.n, channels, out.height(), out.width()}, memory::data_type::f32,
+    const memory::desc target({site.n, channels, out.height(), out.width()}, type,
                               data_tag(site.layout()));
     const memory::dims strides{w.stride.height, w.stride.width},
         kernel{w.kernel.height, w.kernel.width},
@@ -86,29 +96,29 @@ class MaxPool : public Kernel {
       const std::int64_t block = in_.height() * in_.width() * lanes_;
       std::atomic<bool> found = false;
       parallel_for(blocks_, block, [&](std::int64_t begin, std::int64_t end) {
-        if (has_nan(o.inputs[0] + begin * block, (end - begin) * block)) found = true;
+        if (has_nan(values_of<T>(o.inputs[0]) + begin * block, (end - begin) * block)) found = true;
       });
       if (found) show_nans(o);
     } else if (o.gradient_modes[0] == GradientMode::write) {
       backward_({o.output_gradient, o.input_gradients[0], o.stash, library});
     } else if (o.gradient_modes[0] == GradientMode::add) {
-      auto* own = reinterpret_cast<float*>(scratch);
+      auto* own = reinterpret_cast<T*>(scratch);
       backward_({o.output_gradient, own, o.stash, library});
-      add_to(o.input_gradients[0], own, source_bytes_ / sizeof(float));
+      add_to(values_of<T>(o.input_gradients[0]), own, source_bytes_ / sizeof(T));
     }
   }
 
  private:
   void show_nans(const Operands& o) const {
-    float* target = o.output;
+    T* target = values_of<T>(o.output);
     for (std::int64_t block = 0; block < blocks_; ++block) {
-      const float* source = o.inputs[0] + block * in_.height() * in_.width() * lanes_;
+      const T* source = values_of<T>(o.inputs[0]) + block * in_.height() * in_.width() * lanes_;
       for (std::int64_t row = 0; row < out_.height(); ++row)
         for (std::int64_t column = 0; column < out_.width(); ++column, target += lanes_)
           window_.for_each_pixel(in_, row, column, [&](std::int64_t y, std::int64_t x, auto) {
-            const float* values = source + (y * in_.width() + x) * lanes_;
+            const T* values = source + (y * in_.width() + x) * lanes_;
             for (std::int64_t l = 0; l < lanes_; ++l)
-              if (std::isnan(values[l])) target[l] = values[l];
+              if (std::isnan(to_float(values[l]))) target[l] = values[l];
           });
     }
   }
@@ -124,7 +134,9 @@ class MaxPool : public Kernel {
 
 std::unique_ptr<Kernel> make_max_pool(const Site& site) {
   if (site.planar()) return make_halving_pool(site);
-  return std::make_unique<MaxPool>(site);
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<MaxPool<T>>(site);
+  });
 }
 
 }  // namespace regatta::cpu

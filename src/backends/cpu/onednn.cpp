@@ -1,7 +1,6 @@
 #include "backends/cpu/onednn.h"
 
-#include <cpuid.h>
-
+#include "backends/cpu/processor.h"
 #include "base/error.h"
 
 namespace regatta::cpu {
@@ -15,15 +14,6 @@ dnnl::stream& stream() {
   thread_local dnnl::stream mine(engine());
   return mine;
 }
-
-namespace {
-bool announces_amx_without_tiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & (1u << 24))) return false;
-  if (!__get_cpuid_count(0x1d, 1, &a, &b, &c, &d)) return true;
-  return (a | b | c) == 0;
-}
-}  // namespace
 
 void prepare_onednn() {
   static const bool done = [] {
@@ -48,6 +38,12 @@ dnnl::memory::format_tag data_tag(Layout layout) {
       return tag::nChw16c;
   }
   throw Error("unknown layout");
+}
+
+dnnl::memory::data_type data_type(Dtype dtype) {
+  if (dtype == Dtype::f32) return dnnl::memory::data_type::f32;
+  if (dtype == Dtype::bf16) return dnnl::memory::data_type::bf16;
+  throw Error("oneDNN is given f32 and bf16 alone");
 }
 
 dnnl::primitive_attr user_scratchpad() {

@@ -6,6 +6,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/shape.h"
 
 namespace regatta::cpu {
@@ -13,11 +14,12 @@ namespace regatta::cpu {
 dnnl::engine& engine();
 dnnl::stream& stream();  // one per thread
 
-// Caps the instruction set where the processor announces AMX but hides its tiles (a hypervisor's
-// half-measure that ends in SIGILL), and widens the primitive cache. Safe to call again.
+// Caps the instruction set where the processor announces AMX but hides its tiles, and widens the
+// primitive cache. Safe to call again.
 void prepare_onednn();
 
 dnnl::memory::format_tag data_tag(Layout layout);
+dnnl::memory::data_type data_type(Dtype dtype);
 
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attr, Args&&... args) {

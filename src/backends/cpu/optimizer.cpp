@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
@@ -277,15 +278,26 @@ REGATTA_CLONES bool finite_range(const float* values, std::size_t count) {
     found |= (std::bit_cast<std::uint32_t>(values[i]) & exponent) == exponent ? 1u : 0u;
   return found == 0;
 }
-}  // namespace
+REGATTA_CLONES bool finite_range(const Bfloat16* values, std::size_t count) {
+  constexpr std::uint16_t exponent = 0x7f80;
+  std::uint16_t found = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    found |= (values[i].bits & exponent) == exponent ? 1u : 0u;
+  return found == 0;
+}
 
-bool all_finite(const float* values, std::size_t count) {
+template <class T>
+bool all_are_finite(const T* values, std::size_t count) {
   std::atomic<bool> finite = true;
   parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end) {
     if (!finite_range(values + begin, static_cast<std::size_t>(end - begin))) finite = false;
   });
   return finite;
 }
+}  // namespace
+
+bool all_finite(const float* values, std::size_t count) { return all_are_finite(values, count); }
+bool all_finite(const Bfloat16* values, std::size_t count) { return all_are_finite(values, count); }
 
 void update(const UpdateStep& step) {
   const UpdateNumbers& by = *step.numbers;

@@ -9,6 +9,8 @@
 
 namespace regatta::cpu {
 
+struct Bfloat16;
+
 // sum += each of the others, in their order, in one pass over memory.
 void reduce_slots(float* sum, std::span<const float* const> others, std::size_t count);
 
@@ -26,6 +28,7 @@ float clip_scale(std::span<const double* const> sums, float longest);
 
 // No value is infinite or not a number.
 bool all_finite(const float* values, std::size_t count);
+bool all_finite(const Bfloat16* values, std::size_t count);
 
 // By PyTorch's rules: torch.optim.SGD, Adam, AdamW and RMSprop. LARS: see docs/recipes.md.
 void update(const UpdateStep& step);

@@ -23,12 +23,16 @@ struct Placement {
   std::int64_t channels, pixels, block, padded;
 };
 
-// `n` samples from their layout into plain channels x pixels.
-void to_planes(const Placement& place, std::int64_t n, const float* values, float* planes);
+// `n` samples from their layout into plain channels x pixels. Here and below T is float or
+// Bfloat16.
+template <class T>
+void to_planes(const Placement& place, std::int64_t n, const T* values, T* planes);
 // And back. Writing leaves zeros in channels that only pad; with `none` nothing is done.
-void from_planes(const Placement& place, std::int64_t n, const float* planes, float* values,
+template <class T>
+void from_planes(const Placement& place, std::int64_t n, const T* planes, T* values,
                  GradientMode mode);
 // Zeros in channels that only pad.
-void clear_padding(const Placement& place, std::int64_t n, float* values);
+template <class T>
+void clear_padding(const Placement& place, std::int64_t n, T* values);
 
 }  // namespace regatta::cpu

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/bfloat16.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/placement.h"
@@ -10,26 +11,32 @@
 namespace regatta::cpu {
 namespace {
 
-template <class Stored>
-REGATTA_INLINE void convert(const Stored* source, float* target, std::int64_t pixels,
-                            std::int64_t step, float factor, float offset) {
+template <class Stored, class T>
+REGATTA_INLINE void convert(const Stored* source, T* target, std::int64_t pixels, std::int64_t step,
+                            float factor, float offset) {
   for (std::int64_t p = 0; p < pixels; ++p)
-    target[p * step] = static_cast<float>(source[p]) * factor + offset;
+    target[p * step] = from_float<T>(static_cast<float>(source[p]) * factor + offset);
 }
 
-REGATTA_CLONES void convert_bytes(const std::uint8_t* source, float* target, std::int64_t pixels,
-                                  std::int64_t step, float factor, float offset) {
+template <class T>
+REGATTA_INLINE void convert_any_step(const std::uint8_t* source, T* target, std::int64_t pixels,
+                                     std::int64_t step, float factor, float offset) {
   if (step == 1)
     convert(source, target, pixels, 1, factor, offset);
   else
     convert(source, target, pixels, step, factor, offset);
 }
 
-void convert_floats(const float* source, float* target, std::int64_t pixels, std::int64_t step,
-                    float factor, float offset) {
-  convert(source, target, pixels, step, factor, offset);
+REGATTA_CLONES void convert_bytes(const std::uint8_t* source, float* target, std::int64_t pixels,
+                                  std::int64_t step, float factor, float offset) {
+  convert_any_step(source, target, pixels, step, factor, offset);
+}
+REGATTA_CLONES void convert_bytes(const std::uint8_t* source, Bfloat16* target, std::int64_t pixels,
+                                  std::int64_t step, float factor, float offset) {
+  convert_any_step(source, target, pixels, step, factor, offset);
 }
 
+template <class T>
 class Input : public Kernel {
  public:
   explicit Input(const Site& site)
@@ -42,7 +49,8 @@ class Input : public Kernel {
     const std::int64_t stored = place_.channels * place_.pixels;
     const std::int64_t placed = place_.padded * place_.pixels;
     parallel_for(n_, placed, [&](std::int64_t begin, std::int64_t end) {
-      if (placed != stored) std::fill_n(o.output + begin * placed, (end - begin) * placed, 0.0f);
+      T* output = values_of<T>(o.output);
+      if (placed != stored) std::fill_n(output + begin * placed, (end - begin) * placed, T{});
       for (std::int64_t i = begin; i < end; ++i)
         for (std::int64_t c = 0; c < place_.channels; ++c) {
           const auto channel = static_cast<std::size_t>(c);
@@ -50,13 +58,13 @@ class Input : public Kernel {
           const float factor = normalisation_.scale / deviation;
           const float offset = -normalisation_.mean[channel] / deviation;
           const std::int64_t from = i * stored + c * place_.pixels;
-          float* target = o.output + i * placed + place_.base(c);
+          T* target = output + i * placed + place_.base(c);
           if (bytes_)
             convert_bytes(reinterpret_cast<const std::uint8_t*>(o.samples) + from, target,
                           place_.pixels, place_.block, factor, offset);
           else
-            convert_floats(reinterpret_cast<const float*>(o.samples) + from, target, place_.pixels,
-                           place_.block, factor, offset);
+            convert(reinterpret_cast<const float*>(o.samples) + from, target, place_.pixels,
+                    place_.block, factor, offset);
         }
     });
   }
@@ -68,6 +76,7 @@ class Input : public Kernel {
   Normalisation normalisation_;
 };
 
+template <class T>
 class Flatten : public Kernel {
  public:
   explicit Flatten(const Site& site)
@@ -75,9 +84,10 @@ class Flatten : public Kernel {
 
   void run(Work work, const Operands& o, std::byte*) override {
     if (work == Work::forward)
-      to_planes(place_, n_, o.inputs[0], o.output);
+      to_planes(place_, n_, values_of<T>(o.inputs[0]), values_of<T>(o.output));
     else
-      from_planes(place_, n_, o.output_gradient, o.input_gradients[0], o.gradient_modes[0]);
+      from_planes(place_, n_, values_of<T>(o.output_gradient), values_of<T>(o.input_gradients[0]),
+                  o.gradient_modes[0]);
   }
 
  private:
@@ -130,8 +140,16 @@ class GlobalAveragePool : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_input(const Site& site) { return std::make_unique<Input>(site); }
-std::unique_ptr<Kernel> make_flatten(const Site& site) { return std::make_unique<Flatten>(site); }
+std::unique_ptr<Kernel> make_input(const Site& site) {
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<Input<T>>(site);
+  });
+}
+std::unique_ptr<Kernel> make_flatten(const Site& site) {
+  return with_type(site.dtype(), [&]<class T>() -> std::unique_ptr<Kernel> {
+    return std::make_unique<Flatten<T>>(site);
+  });
+}
 std::unique_ptr<Kernel> make_global_average_pool(const Site& site) {
   return std::make_unique<GlobalAveragePool>(site);
 }
