@@ -259,8 +259,7 @@ class Executor::Impl {
   // Where it is noted who ran a chunk's latest task.
   std::atomic<int>* place_of(const Task& task) {
     for (const Action& action : task.actions)
-      if (action.phase == Phase::load || action.phase == Phase::forward ||
-          action.phase == Phase::backward)
+      if (action.phase == Phase::load || runs_part(action.phase))
         return &places_[action.chunk.value];
     return nullptr;
   }

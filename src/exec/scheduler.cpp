@@ -116,8 +116,9 @@ class ReadyList {
     pool.ready.pop_back();
     pool.tasks[chosen] = pool.tasks.back();
     pool.tasks.pop_back();
-    if (auto* place = static_cast<const TaskRun*>(task->sched_data)->place)
-      place->store(worker, std::memory_order_relaxed);
+    const auto& run = *static_cast<const TaskRun*>(task->sched_data);
+    if (run.place && !only_weight_gradients(*run.task))
+      run.place->store(worker, std::memory_order_relaxed);
     if (own) wake_for_rest(pool);
     return task;
   }
