@@ -20,7 +20,7 @@ export function themeButton() {
 }
 
 const phases = {
-  "forward and backward": "#6d63d6", backward: "#e0852b", forward: "#3a86c8",
+  "forward and backward": "#6d63d6", backward: "#e0852b", forward: "#3a86c8", "weight gradient": "#efb36b",
   "combine gradient": "#93489a", combine: "#bf5f9f", reduce: "#1f9e79", update: "#58ad46",
   pack: "#97bd4b", deliver: "#c8a02a", load: "#8791a0", other: "#6b7684",
 };

@@ -41,10 +41,6 @@ constexpr NamedWork halves[] = {{"statistics", Work::statistics},
                                 {"gradient_apply", Work::gradient_apply}};
 constexpr NamedWork wholes[] = {{"forward", Work::forward}, {"backward", Work::backward}};
 
-bool goes_back(Work work) {
-  return work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
-}
-
 class Ceiling {
  public:
   Ceiling(const Graph& graph, Precision precision, int cores)
@@ -86,7 +82,9 @@ class Ceiling {
           found->second > window.last_step)
         continue;
       const trace::OperatorKind& kind = record.operator_kinds[static_cast<std::size_t>(each.kind)];
-      table_[{kind.op, kind.work}].trained_s +=
+      // The two halves of a split backward are one row.
+      const bool half = kind.work == "input_gradient" || kind.work == "weight_gradient";
+      table_[{kind.op, half ? "backward" : kind.work}].trained_s +=
           cores * trace::seconds(each.end - each.start) / images;
     }
     std::erase_if(table_, [](const auto& row) { return row.second.trained_s == 0; });
@@ -217,6 +215,8 @@ double bytes_moved(const Graph& graph, const GradientFlow& flow,
       case Work::gradient_apply:
         return sums + input_gradients;
       case Work::backward:
+      case Work::input_gradient:
+      case Work::weight_gradient:
         return 2 * sums + input_gradients;
     }
   }

@@ -16,6 +16,7 @@ Json to_json(const FleetRequest& request) {
           {"server_sends", request.server_sends},
           {"chunks", or_null(request.chunks)},
           {"segments", or_null(request.segments)},
+          {"backward", or_null(request.backward)},
           {"devices", request.devices},
           {"workers", request.workers},
           {"team", request.team},
@@ -32,9 +33,11 @@ FleetRequest request_from_json(const Json& json) {
                                   {"server_sends", &request.server_sends},
                                   {"devices", &request.devices}})
     *text = json.at(key).get<std::string>();
-  for (const auto& [key, text] :
-       {std::pair{"chunks", &request.chunks}, {"segments", &request.segments}})
-    if (const Json& found = json.at(key); !found.is_null()) *text = found.get<std::string>();
+  for (const auto& [key, text] : {std::pair{"chunks", &request.chunks},
+                                  {"segments", &request.segments},
+                                  {"backward", &request.backward}})
+    if (const auto found = json.find(key); found != json.end() && !found->is_null())
+      *text = found->get<std::string>();
   for (const auto& [key, number] : {std::pair{"workers", &request.workers},
                                     {"team", &request.team},
                                     {"ranks", &request.ranks},
@@ -57,6 +60,7 @@ NodeOptions options_of(const FleetRequest& request) {
   options.plan.cpus = request.cpus;
   options.plan.reduction = reduction_named(request.reduction);
   options.plan.segments = request.segments;
+  if (request.backward) options.plan.backward = backward_named(*request.backward);
   if (request.team > 0) options.plan.team = request.team;
   if (request.chunks) options.plan.chunks = parse_sizes("--chunks", *request.chunks);
   return options;

@@ -15,7 +15,7 @@ namespace regatta::app {
 struct FleetRequest {
   std::string update = "ring", shares = "equal", reduction = "slots", server_sends = "bucket";
   std::string devices = "auto";
-  std::optional<std::string> chunks, segments;
+  std::optional<std::string> chunks, segments, backward;
   int workers = 0, team = 0, ranks = 0;  // 0: as many as there are
   double images_per_s = 0;               // of one rank alone, if measured; 0: as the platform says
   int cpus = 0;                          // of this machine, if it is the platform

@@ -84,6 +84,7 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
   plan.recipe = recipe.fingerprint();
   plan.platform = platform.fingerprint();
   plan.reduction = options.plan.reduction;
+  plan.backward = options.plan.backward.value_or(Backward::whole);
   plan.segments = segments_named(graph, options.plan.segments.value_or("block"));
   plan.gather_phases = false;
   plan.stages = stages;

@@ -39,6 +39,7 @@ Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<Place>
   plan.recipe = recipe.fingerprint();
   plan.platform = platform.fingerprint();
   plan.reduction = options.plan.reduction;
+  plan.backward = options.plan.backward.value_or(Backward::whole);
   // Where gradients travel, they leave while others are still computed.
   plan.segments =
       segments_named(graph, options.plan.segments.value_or(ranks.size() > 1 ? "block" : "step"));

@@ -70,7 +70,8 @@ class DeviceMeasure {
       cost.low[segment] += took.low / workers;
       cost.core_s_low[segment] += took.low * group.team;
       // A task that goes forward and back does a third of its work forward.
-      const bool back = task.actions.back().phase == Phase::backward;
+      const Phase last = task.actions.back().phase;
+      const bool back = last == Phase::backward || last == Phase::weight_gradient;
       const bool ahead = first.phase == Phase::forward || first.phase == Phase::load;
       cost.forward[segment] += took.seconds / workers * (ahead ? (back ? 1.0 / 3 : 1) : 0);
     }

@@ -61,6 +61,13 @@ void add_worker_flags(CLI::App& app, PlacementFlags& flags) {
   add_slow_flag(app, flags.slow);
 }
 
+void add_backward_flag(CLI::App& app, std::optional<std::string>& backward) {
+  app.add_option("--backward", backward,
+                 "whole, or split: tasks of weight gradients fill gaps until their update is due\n"
+                 "(default: whole, or what is faster where a plan is chosen by costs)")
+      ->check(CLI::IsMember({"whole", "split"}));
+}
+
 void add_placement_flags(CLI::App& app, PlacementFlags& flags) {
   add_worker_flags(app, flags);
   app.add_option("--plan", flags.plan, "follow this plan of regatta plan")->type_name("FILE");

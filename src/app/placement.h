@@ -23,6 +23,9 @@ void add_placement_flags(CLI::App& app, PlacementFlags& flags);
 // Only those for workers of this machine: --placement and --slow.
 void add_worker_flags(CLI::App& app, PlacementFlags& flags);
 
+// --backward whole|split; without it the plan's maker decides.
+void add_backward_flag(CLI::App& app, std::optional<std::string>& backward);
+
 // A machine's mark for plans that are made on it, and whether a plan is for this one. Throws
 // InputError with the reason.
 std::string machine_fingerprint();

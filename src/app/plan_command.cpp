@@ -38,7 +38,7 @@ struct PlanFlags {
   std::string devices = "auto", precision = "fp32";
   bool explain = false;
   std::optional<std::string> input, chunks, shares, nodes, stages, platform, out, json_file;
-  std::optional<std::string> objective, pareto;
+  std::optional<std::string> objective, pareto, backward;
   std::vector<std::string> what_if;
   OptimizeRequest request;  // with an objective
 };
@@ -73,6 +73,7 @@ void declare(CLI::App& app, PlanFlags& flags) {
   app.add_option("--segments", job.plan.segments, "as regatta train takes it")->type_name("HOW");
   app.add_option("--chunks", flags.chunks, "as regatta train takes it")->type_name("N|SIZES");
   app.add_option("--reduction", flags.reduction, "slots, redux or loop")->capture_default_str();
+  add_backward_flag(app, flags.backward);
   app.add_option("--shares", flags.shares,
                  "of groups, or without --platform of CPU workers: equal, speed (all reach each\n"
                  "point of synchronisation together) or numbers of samples")
@@ -136,6 +137,7 @@ JobOptions job_options(const PlanFlags& flags) {
   apply(flags.recipe, options);
   options.test = "none";
   options.plan.reduction = reduction_named(flags.reduction);
+  if (flags.backward) options.plan.backward = backward_named(*flags.backward);
   options.precision = precision_named(flags.precision);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (options.data.empty()) {

@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "app/fleet_request.h"
+#include "app/placement.h"
 #include "app/profiles.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -87,6 +88,7 @@ void declare(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--reduction", flags.request.reduction, "inside a rank: slots, redux, loop")
       ->type_name("HOW")
       ->capture_default_str();
+  add_backward_flag(app, flags.request.backward);
   app.add_option("--ranks", flags.request.ranks,
                  "replicas of the network: the first N GPUs, or nodes without one (default: all)")
       ->type_name("N")

@@ -99,6 +99,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
   app.add_option("--reduction", flags.reduction, "how gradients come together: slots, redux, loop")
       ->type_name("HOW")
       ->capture_default_str();
+  add_backward_flag(app, flags.backward);
   app.add_option("--scheduler", flags.scheduler,
                  "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
                  "(default: STARPU_SCHED, or regatta)")

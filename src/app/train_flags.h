@@ -17,6 +17,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
+  std::optional<std::string> backward;
   std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "fitted";
   std::string granularity = "auto";
   bool explain = false;

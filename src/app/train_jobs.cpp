@@ -26,6 +26,7 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init) {
   options.epochs = flags.epochs;
   options.steps = flags.steps;
   options.plan.reduction = reduction_named(flags.reduction);
+  if (flags.backward) options.plan.backward = backward_named(*flags.backward);
   if (flags.input) options.input = Shape::parse(*flags.input);
   if (flags.chunks) options.plan.chunks = parse_sizes("--chunks", *flags.chunks);
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),

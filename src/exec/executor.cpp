@@ -264,8 +264,7 @@ class Executor::Impl {
   // Where the worker of a chunk's latest task is noted.
   std::atomic<int>* last_worker_of(const Task& task) {
     for (const Action& action : task.actions)
-      if (action.phase == Phase::load || action.phase == Phase::forward ||
-          action.phase == Phase::backward)
+      if (action.phase == Phase::load || runs_part(action.phase))
         return &last_workers_[action.chunk.value];
     return nullptr;
   }

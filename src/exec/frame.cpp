@@ -84,8 +84,8 @@ float* Frame::gradient(BucketId bucket, int slot) const {
 }
 
 float* Frame::parameter(ParameterId id) const {
-  return floats(parameters_[blueprint_.bucket_of[id.value].value] +
-                blueprint_.parameter_offset[id.value]);
+  std::byte* bucket = parameters_[blueprint_.bucket_of[id.value].value];
+  return bucket ? floats(bucket + blueprint_.parameter_offset[id.value]) : nullptr;
 }
 
 std::byte* Frame::packed(NodeId node, GroupId group) const {
@@ -111,13 +111,15 @@ double* Frame::gathered_sums(NodeId node, std::size_t chunk) const {
 Operands Frame::operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const {
   const Graph& graph = blueprint_.graph;
   const Node& node = graph.node(step.node);
+  // A task of weight gradients has no arena.
+  const auto in_arena = [&](std::size_t offset) { return arena_ ? arena_ + offset : nullptr; };
   const auto value = [&](NodeId id) {
     const std::size_t offset = arena.values[id.value];
-    return floats(offset == ArenaMap::absent ? borders_[id.value] : arena_ + offset);
+    return floats(offset == ArenaMap::absent ? borders_[id.value] : in_arena(offset));
   };
   const auto gradient_of = [&](NodeId id) {
     const std::size_t offset = arena.gradients[id.value];
-    return floats(offset == ArenaMap::absent ? border_gradients_[id.value] : arena_ + offset);
+    return floats(offset == ArenaMap::absent ? border_gradients_[id.value] : in_arena(offset));
   };
   Operands o;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -137,7 +139,7 @@ Operands Frame::operands(const Instruction& step, const Chunk& chunk, const Aren
   o.add_parameter_gradients = blueprint_.by_redux() || !blueprint_.begins_slot(chunk);
   if (!node.parameters.empty()) o.packed = packed(node.id, chunk.group);
   if (arena.stashes[node.id.value] != ArenaMap::absent)
-    o.stash = arena_ + arena.stashes[node.id.value];
+    o.stash = in_arena(arena.stashes[node.id.value]);
   if (state_)
     for (std::size_t i = 0; i < node.states.size(); ++i) o.states[i] = state(node.states[i]);
   if (statistics_) o.statistics = statistics(node.id);

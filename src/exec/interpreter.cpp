@@ -20,7 +20,7 @@ class Interpreter {
         times_(times) {}
 
   void act(const Action& action) {
-    if (action.phase == Phase::forward || action.phase == Phase::backward) {
+    if (runs_part(action.phase)) {
       run_part(action);
       return;
     }
@@ -47,6 +47,7 @@ class Interpreter {
       }
       case Phase::forward:
       case Phase::backward:
+      case Phase::weight_gradient:
       case Phase::pack:
       case Phase::exchange_sums:
       case Phase::exchange_gradient_sums:
@@ -87,8 +88,7 @@ class Interpreter {
     const SegmentPlace& place = blueprint_.segments[action.segment.value];
     const bool evaluating = submission_.job == Job::evaluate;
     const Program& program = evaluating ? place.evaluate : place.train;
-    const Part& part = action.phase == Phase::forward ? program.forward[action.part]
-                                                      : program.backward[action.part];
+    const Part& part = part_of(program, action);
     const Chunk& chunk = blueprint_.chunks[action.chunk.value];
     const ArenaMap& arena =
         evaluating ? place.evaluate_arena[chunk.group.value] : place.train_arena[chunk.group.value];
@@ -132,11 +132,11 @@ class Interpreter {
     }
     if (step.work == Work::statistics) return;  // normalise shows it
     bool fine = true;
-    if (step.work != Work::gradient_sums)
+    if (gives_input_gradients(step.work))
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (o.gradient_modes[i] != GradientMode::none)
           fine = fine && value_is_fine(o.input_gradients[i], node.inputs[i]);
-    if (step.work != Work::gradient_apply)
+    if (gives_parameter_gradients(step.work))
       for (std::size_t i = 0; i < node.parameters.size(); ++i)
         fine = fine && device_.finite(o.parameter_gradients[i], Dtype::f32,
                                       static_cast<std::size_t>(

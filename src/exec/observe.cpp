@@ -198,9 +198,8 @@ void SpreadMeter::add(const ListTimes& done) {
   Time first = Time::max(), last = Time::min();
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const std::vector<Action>& actions = done.list.tasks[t].actions;
-    const auto found = std::ranges::find_if(actions, [](const Action& action) {
-      return action.phase == Phase::forward || action.phase == Phase::backward;
-    });
+    const auto found =
+        std::ranges::find_if(actions, [](const Action& action) { return runs_part(action.phase); });
     if (found == actions.end()) continue;
     const TaskTimes& times = done.times[t];
     double seconds = seconds_between(times.start, times.end);

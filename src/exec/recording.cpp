@@ -19,8 +19,9 @@ namespace {
 // There is one executor at a time; StarPU's own tasks carry nothing that could lead to it.
 std::atomic<Recording*> active = nullptr;
 
-constexpr std::array<const char*, 6> work_names{"forward",   "backward",      "statistics",
-                                                "normalise", "gradient_sums", "gradient_apply"};
+constexpr std::array<const char*, 8> work_names{
+    "forward",       "backward",       "statistics",     "normalise",
+    "gradient_sums", "gradient_apply", "input_gradient", "weight_gradient"};
 
 std::string job_text(Job job) {
   return job == Job::prepare ? "prepare" : job == Job::evaluate ? "evaluate" : "train";
@@ -221,9 +222,8 @@ void Recording::hand_over() {
 void Recording::take_operators(const TaskTimes& times, const trace::Task& task) {
   for (const OperatorTime& each : times.operators) {
     const std::string phase(phase_name(each.phase));
-    const std::string work = each.phase == Phase::forward || each.phase == Phase::backward
-                                 ? work_names[static_cast<std::size_t>(each.work)]
-                                 : phase;
+    const std::string work =
+        runs_part(each.phase) ? work_names[static_cast<std::size_t>(each.work)] : phase;
     const std::int32_t kind = recorder_->number_of(
         each.node ? trace::OperatorKind{each.node->name, std::string(each.node->op->name), work}
                   : trace::OperatorKind{phase, phase, phase});

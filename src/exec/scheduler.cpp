@@ -113,8 +113,9 @@ class ReadyList {
     pool.ready.pop_back();
     pool.tasks[chosen] = pool.tasks.back();
     pool.tasks.pop_back();
-    if (auto* last_worker = static_cast<const TaskRun*>(task->sched_data)->last_worker)
-      last_worker->store(worker, std::memory_order_relaxed);
+    const auto& run = *static_cast<const TaskRun*>(task->sched_data);
+    if (run.last_worker && !only_weight_gradients(*run.task))
+      run.last_worker->store(worker, std::memory_order_relaxed);
     if (own) wake_for_rest(pool);
     return task;
   }

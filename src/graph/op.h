@@ -65,6 +65,9 @@ struct OpDef {
   // Bytes a forward leaves for its backward besides values, per sample, for an output of
   // `elements` (padding included); null: none. Max pooling keeps which input won.
   std::int64_t (*stash_bytes)(const Node&, std::int64_t elements) = nullptr;
+  // Its parameters' gradients can be computed apart from those of its inputs, before or after them
+  // (graph/program.h: a program whose backward is split).
+  bool splits_backward = false;
   // Needs other samples of the batch in training: where a cut batch meets, unless the node's
   // attribute "group" says that statistics are those of groups of samples (graph/program.h).
   bool meets = false;

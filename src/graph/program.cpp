@@ -27,7 +27,8 @@ std::int64_t granules_of(const Graph& graph, std::int64_t samples) {
   return (samples + granule - 1) / granule;
 }
 
-Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut) {
+Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut,
+                   bool split_backward) {
   const GradientFlow flow(graph);
   Program program;
   program.forward.emplace_back();
@@ -45,12 +46,18 @@ Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, boo
   if (pass == Pass::evaluate) return program;
 
   program.backward.emplace_back();
+  if (split_backward) program.weight_gradients.emplace_back();
   for (std::uint32_t value = last.value + 1; value-- > first.value;) {
     const NodeId id{value};
     if (!flow.wanted(id)) continue;
     if (meeting && meets(graph.node(id))) {
       program.backward.back().push_back({id, Work::gradient_sums});
       program.backward.push_back({{id, Work::gradient_apply}});
+      if (split_backward) program.weight_gradients.emplace_back();
+    } else if (split_backward && graph.node(id).op->splits_backward) {
+      // A first layer has no input gradient to give.
+      if (flow.passes_on(id)) program.backward.back().push_back({id, Work::input_gradient});
+      program.weight_gradients.back().push_back({id, Work::weight_gradient});
     } else {
       program.backward.back().push_back({id, Work::backward});
     }
@@ -76,6 +83,16 @@ GradientFlow::GradientFlow(const Graph& graph)
       modes_[node->id.value].push_back(mode);
     }
   }
+}
+
+bool GradientFlow::passes_on(NodeId node) const {
+  return std::ranges::any_of(modes_[node.value],
+                             [](GradientMode mode) { return mode != GradientMode::none; });
+}
+
+double share_of_backward(const GradientFlow& flow, const Instruction& step) {
+  const bool half = step.work == Work::input_gradient || step.work == Work::weight_gradient;
+  return half && flow.passes_on(step.node) ? 0.5 : 1;
 }
 
 std::vector<Dtype> value_dtypes(const Graph& graph, Precision precision) {

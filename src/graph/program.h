@@ -21,7 +21,20 @@ enum class Work {
   normalise,
   gradient_sums,
   gradient_apply,
+  // A backward that is split: the gradients of the operator's inputs, and those of its parameters.
+  input_gradient,
+  weight_gradient,
 };
+constexpr bool gives_input_gradients(Work work) {
+  return work == Work::backward || work == Work::gradient_apply || work == Work::input_gradient;
+}
+// A meeting operator gives its parameters' gradients with the chunk's own sums.
+constexpr bool gives_parameter_gradients(Work work) {
+  return work == Work::backward || work == Work::gradient_sums || work == Work::weight_gradient;
+}
+constexpr bool goes_back(Work work) {
+  return gives_input_gradients(work) || gives_parameter_gradients(work);
+}
 
 struct Instruction {
   NodeId node;
@@ -35,6 +48,9 @@ using Part = std::vector<Instruction>;
 // forward has meetings.size() + 1 parts, and so has backward, meeting in reverse order.
 struct Program {
   std::vector<Part> forward, backward;
+  // Empty, unless backward is split: then, for each part of backward, the weight gradients that
+  // may be computed at any time after that part. Parts of either kind may be empty.
+  std::vector<Part> weight_gradients;
   std::vector<NodeId> meetings;
   // In training: operators whose statistics are those of groups of samples. Nothing meets there;
   // their running statistics take the mean over all groups once a step.
@@ -62,8 +78,10 @@ constexpr std::size_t padded_channels(std::int64_t channels) {
 }
 
 // `first` to `last` inclusive. `cut`: the batch comes in several chunks, so operators that need the
-// whole batch split the program.
-Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut);
+// whole batch split the program. `split_backward`: weight gradients come in parts of their own,
+// where an operator can compute them apart.
+Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut,
+                   bool split_backward = false);
 
 // How a node's backward leaves the gradient of each of its inputs.
 enum class GradientMode { none, write, add };
@@ -78,10 +96,17 @@ class GradientFlow {
   // Indexed as node.inputs. Backward visits nodes in reverse, so the last user writes, others add.
   GradientMode mode(NodeId node, std::size_t input) const { return modes_[node.value][input]; }
 
+  // The backward of this node gives gradients of its inputs too, not of its parameters alone.
+  bool passes_on(NodeId node) const;
+
  private:
   std::vector<bool> wanted_;
   std::vector<std::vector<GradientMode>> modes_;
 };
+
+// How much of its operator's backward an instruction of a split backward does, by multiplications:
+// the two halves of a convolution or a dense layer have the same number. 1: all of it.
+double share_of_backward(const GradientFlow& flow, const Instruction& step);
 
 // The element type of every node's value and of its gradient. In bf16 the logits and the loss stay
 // fp32: differences between logits are what the loss is made of.

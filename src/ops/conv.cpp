@@ -172,6 +172,7 @@ const OpDef conv_op{
     .cost = cost,
     .backward_reads_input = true,
     .backward_reads_output = true,
+    .splits_backward = true,
     .forward = forward<float>,
     .backward = backward<float>,
     .forward_double = forward<double>,

@@ -90,6 +90,7 @@ const OpDef dense_op{
     .cost = cost,
     .backward_reads_input = true,
     .backward_reads_output = true,
+    .splits_backward = true,
     .forward = forward<float>,
     .backward = backward<float>,
     .forward_double = forward<double>,

@@ -120,6 +120,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   plan.recipe = recipe.fingerprint();
   plan.segments = segments_named(graph, options.segments.value_or("step"));
   plan.reduction = options.reduction;
+  plan.backward = options.backward.value_or(Backward::whole);
   plan.scheduler = options.scheduler;
   plan.perf_model = options.perf_model;
   plan.deterministic = options.deterministic;

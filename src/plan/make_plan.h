@@ -18,6 +18,7 @@ struct PlanOptions {
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
   std::optional<std::string> segments = std::nullopt;
   Reduction reduction = Reduction::slots;
+  std::optional<Backward> backward = std::nullopt;  // default: whole
   std::string scheduler = own_scheduler;
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;

@@ -12,6 +12,7 @@ namespace regatta {
 namespace {
 
 constexpr std::array<std::string_view, 3> reduction_names{"slots", "redux", "loop"};
+constexpr std::array<std::string_view, 2> backward_names{"whole", "split"};
 constexpr std::array<std::string_view, 3> perf_model_names{"fitted", "history", "regression"};
 
 constexpr std::array<std::string_view, 3> placement_names{"dynamic", "hybrid", "static"};
@@ -59,6 +60,17 @@ Reduction reduction_named(std::string_view name) {
     if (reduction_names[i] == name) return static_cast<Reduction>(i);
   throw InputError("reduction '" + std::string(name) + "' is unknown" +
                    did_you_mean(name, {"slots", "redux", "loop"}) + ": use slots, redux or loop");
+}
+
+std::string_view backward_name(Backward backward) {
+  return backward_names[static_cast<std::size_t>(backward)];
+}
+
+Backward backward_named(std::string_view name) {
+  for (std::size_t i = 0; i < backward_names.size(); ++i)
+    if (backward_names[i] == name) return static_cast<Backward>(i);
+  throw InputError("backward '" + std::string(name) + "' is unknown" +
+                   did_you_mean(name, {"whole", "split"}) + ": use whole or split");
 }
 
 std::string_view perf_model_name(PerfModel model) {
@@ -227,6 +239,8 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
           "layout " + std::string(layout_name(group->layout)) + " is not for group '" +
               group->name + "': CPUs use blocked8 or blocked16, GPUs nhwc or nchw");
     const std::string who = "group '" + group->name + "'";
+    check(plan.backward == Backward::whole || group->kind == DeviceKind::cpu,
+          "its backward is split, which GPUs such as " + who + " do not do: use --backward whole");
     check(group->workers >= 1, who + " has no worker");
     check(group->team >= 1 && group->team <= most_team,
           who + " has teams of " + std::to_string(group->team) + " threads; use 1 to " +

@@ -50,6 +50,12 @@ enum class Reduction {
   loop,   // every chunk adds into the one gradient, taking turns
 };
 
+// Whether input gradients and weight gradients are computed together.
+enum class Backward {
+  whole,  // by one task
+  split,  // weight gradients by tasks of their own, which fill gaps until their update is due
+};
+
 // How much of "which worker runs what, and when" is fixed before a step.
 enum class Placement {
   dynamic,  // nothing: whoever of a group is free takes what the policy says
@@ -90,6 +96,7 @@ struct Plan {
   std::vector<PlanNode> nodes;
   std::vector<Segment> segments;
   Reduction reduction = Reduction::slots;
+  Backward backward = Backward::whole;
   // Consecutive phases of a chunk that need no meeting run as one task.
   bool gather_phases = true;
   // The samples of a CPU's chunk are loaded by the task of its first forward, not by one of their
@@ -174,6 +181,8 @@ Plan plan_from_json(const Json& json, const Graph* graph, const std::string& at,
 
 std::string_view reduction_name(Reduction reduction);
 Reduction reduction_named(std::string_view name);
+std::string_view backward_name(Backward backward);
+Backward backward_named(std::string_view name);
 std::string_view perf_model_name(PerfModel model);
 PerfModel perf_model_named(std::string_view name);
 std::string_view placement_name(Placement placement);

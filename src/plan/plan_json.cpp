@@ -66,6 +66,7 @@ class PlanReader {
         },
         false);
     plan.reduction = reader.word<Reduction>("reduction", reduction_named);
+    plan.backward = reader.word<Backward>("backward", backward_named, Backward::whole);
     plan.update = reader.word<NodeUpdate>("update", node_update_named, NodeUpdate::ring);
     plan.gather_phases = reader.truth("gather_phases");
     plan.gather_loads = reader.truth("gather_loads", false);
@@ -194,6 +195,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
             {"placement", placement_name(plan.placement)}};
   // Left out where they say nothing.
   if (!plan.platform.empty()) json["platform"] = plan.platform;
+  if (plan.backward != Backward::whole) json["backward"] = backward_name(plan.backward);
   if (plan.gather_loads) json["gather_loads"] = true;
   if (plan.cpus > 0) json["cpus"] = plan.cpus;
   if (plan.nodes.size() > 1) json["update"] = node_update_name(plan.update);

@@ -10,18 +10,15 @@ namespace {
 
 constexpr std::string_view segment_mark = " | segment", shared_mark = " | segment shared";
 
-constexpr std::array<std::string_view, 6> work_names{
-    "forward", "backward", "statistics", "normalise", "gradient_sums", "gradient_apply"};
+constexpr std::array<std::string_view, 8> work_names{
+    "forward",       "backward",       "statistics",     "normalise",
+    "gradient_sums", "gradient_apply", "input_gradient", "weight_gradient"};
 
 std::string text_of(const WorkPlace& place) {
   std::string text = place.device + " " + std::string(layout_name(place.layout)) + " " +
                      std::string(precision_name(place.precision));
   if (place.team > 1) text += " team" + std::to_string(place.team);
   return text + " | ";
-}
-
-bool is_backward(Work work) {
-  return work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
 }
 
 std::string text_of(const Attributes& attributes) {
@@ -55,7 +52,7 @@ std::string signature_of(const Graph& graph, const GradientFlow& flow, const Ins
   text += " | ";
   text += pass == Pass::evaluate ? "evaluate" : work_names[static_cast<std::size_t>(step.work)];
   // The first layer has no gradient to give; of a branch the second adds to the first's.
-  if (is_backward(step.work))
+  if (goes_back(step.work))
     for (std::size_t i = 0; i < node.inputs.size(); ++i) switch (flow.mode(node.id, i)) {
         case GradientMode::none:
           text += " none";

@@ -157,8 +157,9 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
 
 // Whether tasks, or a whole step, took less than the lower ends of costs allow.
 bool undercuts(const Measure& measured, const Measure& simulated, const Planned& planned) {
-  const double work = value_in(measured.phases, "forward", measured.steps).value_or(0) +
-                      value_in(measured.phases, "backward", measured.steps).value_or(0);
+  double work = 0;
+  for (const char* phase : {"forward", "backward", "weight_gradient"})
+    work += value_in(measured.phases, phase, measured.steps).value_or(0);
   if (planned.least_work_s && work > 0 && work < *planned.least_work_s) return true;
   if (!planned.bound) return false;
   return measured.step_s() < *planned.bound || simulated.step_s() < *planned.bound ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/dtype.h"
 #include "graph/op.h"
@@ -16,21 +17,28 @@ std::int64_t largest_chunk(const std::vector<Chunk>& chunks, GroupId group) {
   return most;
 }
 
-// Gathers a segment's parameters into buckets of about plan.bucket_bytes.
+// Gathers a segment's parameters into buckets of about plan.bucket_bytes. Weights whose gradients
+// are computed apart from backward have buckets of their own, each of one part of backward: tasks
+// that add into one bucket wait for each other.
 void fill_buckets(Blueprint& blueprint, SegmentId segment) {
   const Graph& graph = blueprint.graph;
   const Segment& range = blueprint.plan.segments[segment.value];
   const std::size_t groups = blueprint.packed_room.size();
-  bool open = false;
+  const bool split = blueprint.plan.backward == Backward::split;
+  std::optional<BucketId> open_whole, open_apart;  // that have room left
   for (NodeId id = range.first; id <= range.last; ++id.value) {
     const Node& node = graph.node(id);
+    if (blueprint.cut() && meets(node)) open_apart.reset();  // here a part ends
     if (node.parameters.empty()) continue;
-    if (!open) blueprint.buckets.push_back({segment, {}, 0, std::vector<std::size_t>(groups), {}});
-    Bucket& bucket = blueprint.buckets.back();
+    std::optional<BucketId>& open = split && node.op->splits_backward ? open_apart : open_whole;
+    if (!open) {
+      open = BucketId{static_cast<std::uint32_t>(blueprint.buckets.size())};
+      blueprint.buckets.push_back({segment, {}, 0, std::vector<std::size_t>(groups), {}});
+    }
+    Bucket& bucket = blueprint.buckets[open->value];
     bucket.nodes.push_back(id);
     for (const ParameterId parameter : node.parameters) {
-      blueprint.bucket_of[parameter.value] =
-          BucketId{static_cast<std::uint32_t>(blueprint.buckets.size() - 1)};
+      blueprint.bucket_of[parameter.value] = *open;
       blueprint.parameter_offset[parameter.value] = bucket.bytes;
       const Shape& shape = graph.parameter(parameter).shape;
       const auto count = static_cast<std::size_t>(shape.elements());
@@ -42,7 +50,7 @@ void fill_buckets(Blueprint& blueprint, SegmentId segment) {
       blueprint.packed_offset[g][id.value] = bucket.packed_bytes[g];
       bucket.packed_bytes[g] += align_up(blueprint.packed_room[g][id.value]);
     }
-    open = bucket.bytes < static_cast<std::size_t>(blueprint.plan.bucket_bytes);
+    if (bucket.bytes >= static_cast<std::size_t>(blueprint.plan.bucket_bytes)) open.reset();
   }
 }
 
@@ -178,7 +186,9 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
     const auto [first, last] = plan.segments[s];
     SegmentPlace& place = blueprint.segments[s];
     place.evaluate = program_of(graph, first, last, Pass::evaluate, blueprint.cut());
-    if (training) place.train = program_of(graph, first, last, Pass::train, blueprint.cut());
+    if (training)
+      place.train = program_of(graph, first, last, Pass::train, blueprint.cut(),
+                               plan.backward == Backward::split);
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
       const std::int64_t capacity = largest_chunk(blueprint.chunks, GroupId{g});
       const auto arena = [&](Pass pass, const Program& program) {

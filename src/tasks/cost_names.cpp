@@ -8,11 +8,7 @@
 namespace regatta {
 namespace {
 
-constexpr std::size_t works = static_cast<std::size_t>(Work::gradient_apply) + 1;
-
-bool is_backward(Work work) {
-  return work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
-}
+constexpr std::size_t works = static_cast<std::size_t>(Work::weight_gradient) + 1;
 
 }  // namespace
 
@@ -56,13 +52,18 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
   const auto& forms = blueprint_.forms[group.value];
   std::size_t bytes = forms[node.id.value].bytes(1);
   for (const NodeId input : node.inputs) bytes += forms[input.value].bytes(1);
-  const bool back = is_backward(step.work);
+  const bool back = goes_back(step.work);
+  const double share = share_of_backward(blueprint_.flow, step);
   std::vector<Layout> layouts;
   for (const ValueForm& form : forms) layouts.push_back(form.layout);
   name = CostName{
       .signature = signature_of(graph, blueprint_.flow, step, pass_, place(group), layouts),
-      .flops = back ? cost.backward_flops : cost.forward_flops,
-      .bytes = static_cast<double>(bytes) * (back ? 2 : 1)};
+      .flops = back ? share * cost.backward_flops : cost.forward_flops,
+      .bytes = share * static_cast<double>(bytes) * (back ? 2 : 1)};
+  if (step.work == Work::input_gradient || step.work == Work::weight_gradient) {
+    name->whole = instruction({step.node, Work::backward}, group);
+    name->share = share;
+  }
   name_in_segments(*name, shares(node));
   return &*name;
 }
@@ -130,6 +131,7 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
     case Phase::pack:
     case Phase::forward:
     case Phase::backward:
+    case Phase::weight_gradient:
       break;
   }
   return {};
@@ -185,12 +187,10 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
 std::vector<CostPiece> CostNames::pieces(const Action& action, std::int64_t samples) const {
   if (action.phase == Phase::pack) return packs(action);
   if (travels(action.phase)) return {};
-  if (action.phase != Phase::forward && action.phase != Phase::backward)
-    return {bookkeeping(action, samples)};
+  if (!runs_part(action.phase)) return {bookkeeping(action, samples)};
   const SegmentPlace& segment = blueprint_.segments[action.segment.value];
   const Program& program = pass_ == Pass::evaluate ? segment.evaluate : segment.train;
-  const Part& part =
-      action.phase == Phase::forward ? program.forward[action.part] : program.backward[action.part];
+  const Part& part = part_of(program, action);
   const GroupId group = blueprint_.chunks[action.chunk.value].group;
   std::vector<CostPiece> all;
   all.reserve(part.size());

@@ -22,6 +22,11 @@ struct CostName {
   // In how many workers' caches its data may lie: it costs as much however many are at work
   // meanwhile. 0: what counts is who is.
   int among = 0;
+  // Of an instruction of a split backward: its operator's backward as a whole, and which share of
+  // it this instruction does. Until the halves themselves are measured, the whole's cost is shared
+  // out.
+  const CostName* whole = nullptr;
+  double share = 1;
 };
 
 struct CostPiece {

@@ -53,7 +53,13 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
     }
   }
   if (!fits.own && !fits.uncut) {
-    answer.cost += guess(piece);
+    if (piece.name->whole) {
+      Answer whole;
+      add(whole, {piece.name->whole, piece.size}, busy);
+      answer.add_share(piece.name->share, whole);
+    } else {
+      answer.cost += guess(piece);
+    }
     return;
   }
   const Estimate cost = measured(fits, piece, piece.name->among > 0 ? piece.name->among : busy);

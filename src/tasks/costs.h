@@ -60,6 +60,12 @@ class ProfileCosts : public TaskCosts {
     Estimate cost;
     double known = 0;     // seconds of it that were measured, at about this size
     double measured = 0;  // seconds of it that were measured, at any size
+
+    void add_share(double share, const Answer& whole) {
+      cost += {share * whole.cost.seconds, share * whole.cost.low, share * whole.cost.high};
+      known += share * whole.known;
+      measured += share * whole.measured;
+    }
   };
   // All that the cost of an action depends on.
   using Question = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t, std::uint32_t,

@@ -213,6 +213,7 @@ class Lowering {
         const bool done_already = final_segment && part == 0 && blueprint_.plan.gather_phases;
         if (!done_already)
           for (const Chunk& chunk : blueprint_.chunks) backward(segment, part, chunk, false);
+        weight_gradients(segment, part);
         if (part + 1 < program.backward.size()) meet(segment, part, Phase::combine_gradient);
       }
       if (!takes_step(list_.job)) continue;
@@ -227,7 +228,7 @@ class Lowering {
     task.actions.push_back(
         {.phase = Phase::forward, .segment = s, .part = part, .chunk = chunk.id});
     touch_arena(task, s, chunk, part == 0);
-    const std::vector<bool> border_here = borders(s);
+    const std::vector<bool> border_here = borders(s).values;
     for (const Instruction& step : steps) {
       const Node& node = graph_.node(step.node);
       if (node.id == graph_.input() || node.id == graph_.loss())
@@ -239,42 +240,78 @@ class Lowering {
         touch(task, border(chunk, node.id), Mode::write);
       touch_parameters(task, node, chunk.group);
       touch_meeting(task, s, step, chunk);
-      task.flops += flops(node, step.work, chunk);
+      task.flops += flops(step, chunk);
     }
   }
 
   void backward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
-    const Part& steps = program_of_segment(s).backward[part];
+    const Program& program = program_of_segment(s);
+    const Part& steps = program.backward[part];
+    if (steps.empty() && !program.weight_gradients.empty()) return;
     Task& task = task_for(chunk.group, join);
     task.actions.push_back(
         {.phase = Phase::backward, .segment = s, .part = part, .chunk = chunk.id});
     touch_arena(task, s, chunk, false);
-    const std::vector<bool> border_here = borders(s);
+    const Borders here = borders(s);
     for (const Instruction& step : steps) {
       const Node& node = graph_.node(step.node);
-      if (node.id == graph_.loss()) {
-        touch(task, samples(chunk), Mode::read);
-      } else if (border_here[node.id.value]) {
-        touch(task, border_gradient(chunk, node.id), Mode::read);
-        if (node.op->backward_reads_output) touch(task, border(chunk, node.id), Mode::read);
-      }
+      if (node.id == graph_.loss()) touch(task, samples(chunk), Mode::read);
+      read_for_backward(task, s, step, chunk, here);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const NodeId input = node.inputs[i];
-        if (!outside(s, input) && !border_here[input.value]) continue;
-        if (node.op->backward_reads_input) touch(task, border(chunk, input), Mode::read);
+        if (!outside(s, input) && !here.gradients[input.value]) continue;
         const GradientMode mode = blueprint_.flow.mode(node.id, i);
-        if (mode != GradientMode::none && step.work != Work::gradient_sums)
+        if (mode != GradientMode::none && gives_input_gradients(step.work))
           touch(task, border_gradient(chunk, input),
                 mode == GradientMode::add ? Mode::read_write : Mode::write);
       }
       touch_parameters(task, node, chunk.group);
-      // A meeting operator gives its parameters' gradients with the chunk's own sums.
-      if (step.work != Work::gradient_apply)
-        for (const ParameterId parameter : node.parameters)
-          touch_gradient(task, blueprint_.bucket_of[parameter.value], chunk);
+      touch_gradients(task, step, chunk);
       touch_meeting(task, s, step, chunk);
-      task.flops += flops(node, step.work, chunk);
+      task.flops += flops(step, chunk);
     }
+  }
+
+  // Values and gradients in buffers of their own that an instruction of backward reads.
+  void read_for_backward(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
+                         const Borders& here) {
+    const Node& node = graph_.node(step.node);
+    if (node.id != graph_.loss()) {
+      if (here.gradients[node.id.value]) touch(task, border_gradient(chunk, node.id), Mode::read);
+      if (here.values[node.id.value] && node.op->backward_reads_output)
+        touch(task, border(chunk, node.id), Mode::read);
+    }
+    // Weights alone make input gradients of output gradients, where the two are computed apart.
+    if (!node.op->backward_reads_input || step.work == Work::input_gradient) return;
+    for (const NodeId input : node.inputs)
+      if (outside(s, input) || here.values[input.value])
+        touch(task, border(chunk, input), Mode::read);
+  }
+
+  // Nothing but the buckets' steps waits for these tasks. What they read lies in buffers of its
+  // own, so the next parts of backward run beside them.
+  void weight_gradients(SegmentId s, std::uint32_t part) {
+    const Program& program = program_of_segment(s);
+    if (program.weight_gradients.empty() || program.weight_gradients[part].empty()) return;
+    const Borders here = borders(s);
+    for (const Chunk& chunk : blueprint_.chunks) {
+      Task& task = task_for(chunk.group, false);
+      task.actions.push_back(
+          {.phase = Phase::weight_gradient, .segment = s, .part = part, .chunk = chunk.id});
+      // StarPU's own schedulers know no ranks: what is computed next in line goes first.
+      if (task.actions.size() == 1) task.priority = -1;
+      for (const Instruction& step : program.weight_gradients[part]) {
+        read_for_backward(task, s, step, chunk, here);
+        touch_gradients(task, step, chunk);
+        task.flops += flops(step, chunk);
+      }
+    }
+  }
+
+  void touch_gradients(Task& task, const Instruction& step, const Chunk& chunk) {
+    if (!gives_parameter_gradients(step.work)) return;
+    for (const ParameterId parameter : graph_.node(step.node).parameters)
+      touch_gradient(task, blueprint_.bucket_of[parameter.value], chunk);
   }
 
   void touch_gradient(Task& task, BucketId b, const Chunk& chunk) {
@@ -323,6 +360,9 @@ class Lowering {
         break;
       case Work::backward:
         statistics(Mode::read_write);
+        break;
+      case Work::input_gradient:
+      case Work::weight_gradient:  // of operators that do not meet
         break;
       case Work::statistics:
       case Work::gradient_sums:
@@ -520,16 +560,17 @@ class Lowering {
     const SegmentPlace& place = blueprint_.segments[s.value];
     return pass_ == Pass::evaluate ? place.evaluate : place.train;
   }
-  std::vector<bool> borders(SegmentId s) const {
+  Borders borders(SegmentId s) const {
     const Segment& range = blueprint_.plan.segments[s.value];
-    return border_values(graph_, range.first, range.last, pass_);
+    return borders_of(graph_, range.first, range.last, pass_, program_of_segment(s));
   }
   bool outside(SegmentId s, NodeId node) const { return blueprint_.segment_of[node.value] != s; }
-  double flops(const Node& node, Work work, const Chunk& chunk) const {
+  double flops(const Instruction& step, const Chunk& chunk) const {
+    const Node& node = graph_.node(step.node);
     const Cost cost = node.op->cost(node, input_shapes(graph_, node));
-    const bool back =
-        work == Work::backward || work == Work::gradient_sums || work == Work::gradient_apply;
-    return (back ? cost.backward_flops : cost.forward_flops) * static_cast<double>(chunk.capacity);
+    return (goes_back(step.work) ? cost.backward_flops * share_of_backward(blueprint_.flow, step)
+                                 : cost.forward_flops) *
+           static_cast<double>(chunk.capacity);
   }
 
   const Blueprint& blueprint_;
@@ -541,11 +582,12 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 19> phase_names{"load",
+constexpr std::array<std::string_view, 20> phase_names{"load",
                                                        "forward",
                                                        "combine",
                                                        "deliver",
                                                        "backward",
+                                                       "weight_gradient",
                                                        "combine_gradient",
                                                        "track",
                                                        "reduce",
@@ -563,6 +605,12 @@ constexpr std::array<std::string_view, 19> phase_names{"load",
 }  // namespace
 
 std::string_view phase_name(Phase phase) { return phase_names[static_cast<std::size_t>(phase)]; }
+
+const Part& part_of(const Program& program, const Action& action) {
+  return (action.phase == Phase::forward    ? program.forward
+          : action.phase == Phase::backward ? program.backward
+                                            : program.weight_gradients)[action.part];
+}
 
 TaskList lower(const Blueprint& blueprint, Job job) { return Lowering(blueprint, job).run(); }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::optional<ChunkId> computed_chunk(const Task& task) {
   for (const Action& action : task.actions)
-    if (action.phase == Phase::forward || action.phase == Phase::backward) return action.chunk;
+    if (runs_part(action.phase)) return action.chunk;
   return std::nullopt;
 }
 
@@ -83,7 +83,7 @@ std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const Task& task = list.tasks[t];
     const std::optional<ChunkId> chunk = computed_chunk(task);
-    if (!chunk) continue;
+    if (!chunk || only_weight_gradients(task)) continue;
     Way& way = so_far[chunk->value];
     // A backward reads again what chunks agreed on in the forward: no meeting of its own.
     if (latest_meeting[t] > way.task) ++way.met;

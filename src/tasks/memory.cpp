@@ -60,12 +60,25 @@ std::vector<ValueForm> value_forms(const Graph& graph, Layout layout, Precision 
   return forms;
 }
 
-std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass) {
-  std::vector<bool> border(graph.nodes().size());
+Borders borders_of(const Graph& graph, NodeId first, NodeId last, Pass pass,
+                   const Program& program) {
+  Borders borders;
+  borders.values.resize(graph.nodes().size());
   for (NodeId id = first; id <= last; ++id.value)
-    border[id.value] = id == graph.loss() || (id == graph.logits() && pass == Pass::evaluate) ||
-                       std::ranges::any_of(graph.users(id), [&](NodeId u) { return u > last; });
-  return border;
+    borders.values[id.value] =
+        id == graph.loss() || (id == graph.logits() && pass == Pass::evaluate) ||
+        std::ranges::any_of(graph.users(id), [&](NodeId u) { return u > last; });
+  borders.gradients = borders.values;
+  for (const Part& part : program.weight_gradients)
+    for (const Instruction& step : part) {
+      const Node& node = graph.node(step.node);
+      borders.gradients[node.id.value] = true;
+      if (node.op->backward_reads_output) borders.values[node.id.value] = true;
+      if (!node.op->backward_reads_input) continue;
+      for (const NodeId input : node.inputs)
+        if (input >= first) borders.values[input.value] = true;
+    }
+  return borders;
 }
 
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
@@ -78,17 +91,23 @@ ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
   map.stashes.assign(nodes, ArenaMap::absent);
 
   const GradientFlow flow(graph);
-  const std::vector<bool> border = border_values(graph, first, last, pass);
+  const Borders borders = borders_of(graph, first, last, pass, program);
   std::vector<Tensor> values(nodes), gradients(nodes), stashes(nodes);
-  const auto inside = [&](NodeId id) { return id >= first && id <= last && !border[id.value]; };
+  const auto value_inside = [&](NodeId id) {
+    return id >= first && id <= last && !borders.values[id.value];
+  };
+  const auto gradient_inside = [&](NodeId id) {
+    return id >= first && id <= last && !borders.gradients[id.value];
+  };
 
   std::size_t time = 0;
   for (const Part& part : program.forward) {
     for (const Instruction& step : part) {
       const Node& node = graph.node(step.node);
       for (const NodeId input : node.inputs)
-        if (inside(input)) values[input.value].used_at(time);
-      if (step.work != Work::statistics && inside(node.id)) values[node.id.value].used_at(time);
+        if (value_inside(input)) values[input.value].used_at(time);
+      if (step.work != Work::statistics && value_inside(node.id))
+        values[node.id.value].used_at(time);
       stashes[node.id.value].used_at(time);
       ++time;
     }
@@ -96,13 +115,14 @@ ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
   for (const Part& part : program.backward) {
     for (const Instruction& step : part) {
       const Node& node = graph.node(step.node);
-      if (node.op->backward_reads_output && inside(node.id)) values[node.id.value].used_at(time);
-      if (inside(node.id)) gradients[node.id.value].used_at(time);
+      if (node.op->backward_reads_output && value_inside(node.id))
+        values[node.id.value].used_at(time);
+      if (gradient_inside(node.id)) gradients[node.id.value].used_at(time);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const NodeId input = node.inputs[i];
-        if (!inside(input)) continue;
-        if (node.op->backward_reads_input) values[input.value].used_at(time);
-        if (step.work != Work::gradient_sums && flow.mode(node.id, i) != GradientMode::none)
+        if (node.op->backward_reads_input && value_inside(input)) values[input.value].used_at(time);
+        if (gives_input_gradients(step.work) && flow.mode(node.id, i) != GradientMode::none &&
+            gradient_inside(input))
           gradients[input.value].used_at(time);
       }
       stashes[node.id.value].used_at(time);

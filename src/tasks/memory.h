@@ -32,9 +32,15 @@ struct ArenaMap {
   std::size_t bytes = 0;
 };
 
-// Which values of a segment must outlive it, because another segment reads them, or the host: the
-// loss always, the logits when evaluating.
-std::vector<bool> border_values(const Graph& graph, NodeId first, NodeId last, Pass pass);
+// Which values of a segment, and which gradients of values, lie in buffers of their own, by node.
+// Values that outlive the segment do, with their gradients, because another segment reads them, or
+// the host: the loss always, the logits when evaluating. So does what weight gradients of a split
+// backward read: the chunk's arena is used by the next part of backward at the same time.
+struct Borders {
+  std::vector<bool> values, gradients;
+};
+Borders borders_of(const Graph& graph, NodeId first, NodeId last, Pass pass,
+                   const Program& program);
 
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
                     const Program& program, const std::vector<ValueForm>& forms,

@@ -218,7 +218,8 @@ void NodeEngine::take(int w, std::int64_t id) {
   at(id).worker = w;
   at(id).taken = clock_.now();
   at(id).start = clock_.now() + worker.delay;
-  if (const auto chunk = work_.home_chunk(task_of(id))) homes_[chunk->value] = w;
+  const std::optional<ChunkId> chunk = work_.home_chunk(task_of(id));
+  if (chunk && !only_weight_gradients(work_.list().tasks[task_of(id)])) homes_[chunk->value] = w;
   // At the speed of those at work before; change_speeds() follows where this worker changes it.
   paced_by_[worker.pool] = std::max(paced_by_[worker.pool], 1);
   start_work(w);

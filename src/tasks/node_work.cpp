@@ -151,9 +151,7 @@ Spread NodeWork::spread(std::size_t pool, std::uint64_t seed) const {
 
 std::optional<ChunkId> NodeWork::home_chunk(std::size_t task) const {
   for (const Action& action : list().tasks[task].actions)
-    if (action.phase == Phase::load || action.phase == Phase::forward ||
-        action.phase == Phase::backward)
-      return action.chunk;
+    if (action.phase == Phase::load || runs_part(action.phase)) return action.chunk;
   return std::nullopt;
 }
 

@@ -17,7 +17,7 @@ bool fills_gaps(const Task& task) {
 // The chunk that a task computes on.
 std::optional<ChunkId> computed_chunk(const Task& task) {
   for (const Action& action : task.actions)
-    if (action.phase == Phase::forward || action.phase == Phase::backward) return action.chunk;
+    if (runs_part(action.phase)) return action.chunk;
   return std::nullopt;
 }
 

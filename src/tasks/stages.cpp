@@ -8,7 +8,10 @@
 namespace regatta {
 namespace {
 
-bool goes_back(Phase phase) { return phase == Phase::backward || phase == Phase::combine_gradient; }
+bool goes_back(Phase phase) {
+  return phase == Phase::backward || phase == Phase::weight_gradient ||
+         phase == Phase::combine_gradient;
+}
 bool settles(Phase phase) {
   return phase == Phase::reduce || phase == Phase::measure || phase == Phase::clip ||
          phase == Phase::update || phase == Phase::pack;
@@ -133,9 +136,9 @@ std::vector<double> fill_drain_ranks(const TaskList& list) {
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const Action& what = list.tasks[t].actions.front();
     const bool meets = what.phase == Phase::combine || what.phase == Phase::combine_gradient;
-    const int half = settles(what.phase) || what.phase == Phase::track ? 2
-                     : goes_back(what.phase)                           ? 1
-                                                                       : 0;
+    const bool fills_gaps =
+        settles(what.phase) || what.phase == Phase::track || what.phase == Phase::weight_gradient;
+    const int half = fills_gaps ? 2 : goes_back(what.phase) ? 1 : 0;
     turns.emplace_back(half, meets ? -1 : std::int64_t{what.chunk.value}, t);
   }
   std::ranges::sort(turns);

@@ -16,6 +16,7 @@ TaskLabel label_of(const Task& task) {
         break;
       case Phase::forward:
       case Phase::backward:
+      case Phase::weight_gradient:
         label.chunk = number(action.chunk.value);
         label.segment = number(action.segment.value);
         label.part = number(action.part);

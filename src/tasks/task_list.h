@@ -15,6 +15,7 @@ enum class Phase {
   combine,           // chunks meet: batch statistics are merged, running ones updated
   deliver,           // a chunk's losses (and logits) reach the host
   backward,          // a part of a segment on a chunk
+  weight_gradient,   // of a split backward: the weight gradients of a part on a chunk
   combine_gradient,  // chunks meet on the way back
   track,             // running statistics take the mean over all groups of samples
   reduce,            // a bucket's gradient slots are summed
@@ -34,7 +35,11 @@ std::string_view phase_name(Phase phase);
 // Whether it is done chunk by chunk.
 constexpr bool of_chunk(Phase phase) {
   return phase == Phase::load || phase == Phase::forward || phase == Phase::deliver ||
-         phase == Phase::backward;
+         phase == Phase::backward || phase == Phase::weight_gradient;
+}
+// Whether it runs a part of a segment's program on a chunk (part_of).
+constexpr bool runs_part(Phase phase) {
+  return phase == Phase::forward || phase == Phase::backward || phase == Phase::weight_gradient;
 }
 
 // Whether it is done by messages between ranks, not by a worker.
@@ -94,6 +99,11 @@ struct Task {
   int priority = 0;
 };
 
+// No later task on its chunk reads what it leaves: no meeting waits for it, and the worker that
+// runs it has no more of the chunk's data at hand than before.
+inline bool only_weight_gradients(const Task& task) {
+  return task.actions.front().phase == Phase::weight_gradient;
+}
 inline bool travels(const Task& task) { return travels(task.actions.front().phase); }
 
 enum class Job {
@@ -118,6 +128,9 @@ struct TaskList {
 };
 
 TaskList lower(const Blueprint& blueprint, Job job);
+
+// The instructions that an action of such a phase carries out.
+const Part& part_of(const Program& program, const Action& action);
 
 // Every broken invariant (a buffer read before anyone wrote it, two accesses to one buffer in a
 // task, sizes of zero); empty for a sound list.

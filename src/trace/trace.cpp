@@ -21,8 +21,8 @@ std::string label(const TaskKind& kind) {
 
 std::string main_phase(const TaskKind& kind) {
   // In this order of weight: what a task is mostly there for.
-  static constexpr std::array<std::string_view, 6> weight{"forward", "backward", "combine",
-                                                          "reduce",  "update",   "load"};
+  static constexpr std::array<std::string_view, 7> weight{
+      "forward", "backward", "weight_gradient", "combine", "reduce", "update", "load"};
   const std::string_view phases = kind.phases;
   for (const std::string_view each : weight) {
     std::size_t begin = 0;

@@ -126,13 +126,19 @@ constexpr const char* header = R"(%EventDef PajeDefineContainerType 1
 )";
 
 // Colours of what workers do: quiet ones for waiting.
-const std::map<std::string, const char*> colours{
-    {"Executing forward", ".20 .55 .85"}, {"Executing backward", ".90 .55 .15"},
-    {"Executing load", ".35 .70 .35"},    {"Executing combine", ".75 .30 .60"},
-    {"Executing reduce", ".80 .25 .25"},  {"Executing update", ".55 .35 .75"},
-    {"Overhead", ".50 .18 .00"},          {"Scheduling", ".70 .36 .00"},
-    {"Sleeping", ".90 .90 .90"},          {"Idle", ".75 .75 .75"},
-    {"Fetching Input", "1.0 .10 1.0"},    {"Executing", ".00 .60 .40"}};
+const std::map<std::string, const char*> colours{{"Executing forward", ".20 .55 .85"},
+                                                 {"Executing backward", ".90 .55 .15"},
+                                                 {"Executing weight_gradient", ".95 .75 .45"},
+                                                 {"Executing load", ".35 .70 .35"},
+                                                 {"Executing combine", ".75 .30 .60"},
+                                                 {"Executing reduce", ".80 .25 .25"},
+                                                 {"Executing update", ".55 .35 .75"},
+                                                 {"Overhead", ".50 .18 .00"},
+                                                 {"Scheduling", ".70 .36 .00"},
+                                                 {"Sleeping", ".90 .90 .90"},
+                                                 {"Idle", ".75 .75 .75"},
+                                                 {"Fetching Input", "1.0 .10 1.0"},
+                                                 {"Executing", ".00 .60 .40"}};
 
 class PajeWriter {
  public:

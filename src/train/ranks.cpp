@@ -61,6 +61,7 @@ PlanOptions options_of(const Plan& plan, const RankRequest& request) {
   options.layout = group.layout;
   options.gpu_layout = group.layout;
   options.reduction = plan.reduction;
+  options.backward = plan.backward;
   options.scheduler = plan.scheduler;
   options.perf_model = plan.perf_model;
   options.deterministic = plan.deterministic;

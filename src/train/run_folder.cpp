@@ -71,6 +71,7 @@ std::string plan_text(const Plan& plan, const Graph& graph) {
   }
   row("segments", std::to_string(plan.segments.size()));
   row("reduction", std::string(reduction_name(plan.reduction)));
+  row("backward", std::string(backward_name(plan.backward)));
   row("scheduler", plan.scheduler);
   row("steps in flight", std::to_string(plan.steps_in_flight));
   return text + "\n```\n" + to_json(plan, graph).dump(2) + "\n```\n";

@@ -44,6 +44,7 @@ struct Point {
   std::int64_t bucket_bytes = 0;  // 0: the plan's default
   Reduction reduction = Reduction::slots;
   bool gather_loads = false;
+  Backward backward = Backward::whole;
 
   PlanKind kind() const { return kind_of({segments, 0, team, workers}); }
   auto operator<=>(const Point&) const = default;
@@ -95,6 +96,7 @@ class Search {
     if (whole != points.end()) consider(*whole);
     for (const Point& point : points) consider(point);
     vary([&](const Point& point) { return gatherings(point); });
+    vary([&](const Point& point) { return split_backwards(point); });
     vary([&](const Point& point) { return reductions(point); });
     vary([&](const Point& point) { return uneven(point); });
     vary([&](const Point& point) { return gathered_loads(point); });
@@ -140,6 +142,7 @@ class Search {
     Point point;
     point.segments = options_.segments.value_or("step");
     point.reduction = options_.reduction;
+    point.backward = options_.backward.value_or(Backward::whole);
     for (const int team : teams())
       for (const int workers : worker_counts(options_.workers / team)) {
         point.team = team;
@@ -170,6 +173,16 @@ class Search {
       if (std::atoi(segments) <= operators && !too_many) points.push_back(point);
     }
     return points;
+  }
+
+  // Weight gradients fill gaps at the meetings of a cut batch; without meetings there are none.
+  std::vector<Point> split_backwards(const Point& point) const {
+    const bool gaps =
+        chunk_count(point) > 1 && point.workers > 1 && std::ranges::any_of(graph_.nodes(), meets);
+    if (options_.backward || !gaps) return {};
+    Point split = point;
+    split.backward = Backward::split;
+    return {split};
   }
 
   std::vector<Point> reductions(const Point& point) const {
@@ -256,6 +269,7 @@ class Search {
     options.chunks = point.chunks;
     options.segments = point.segments;
     options.reduction = point.reduction;
+    options.backward = point.backward;
     Plan plan = make_plan(graph_, recipe_, options);
     for (DeviceGroup& group : plan.nodes.front().groups)
       if (group.kind == DeviceKind::cpu && point.lanes > 0)
@@ -381,8 +395,9 @@ std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const
 std::string explain(const Choice& choice, std::size_t rows) {
   std::string text;
   char line[200];
-  std::snprintf(line, sizeof line, "%-10s %6s %5s %8s %6s %7s %10s %8s %7s %12s %12s %9s %6s %9s\n",
-                "segments", "chunks", "team", "workers", "lanes", "bucket", "reduction", "loads",
+  std::snprintf(line, sizeof line,
+                "%-10s %6s %5s %8s %6s %7s %10s %8s %8s %7s %12s %12s %9s %6s %9s\n", "segments",
+                "chunks", "team", "workers", "lanes", "bucket", "reduction", "backward", "loads",
                 "tasks", "predicted", "tried", "busy", "idle", "overhead");
   text += line;
   for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
@@ -393,10 +408,11 @@ std::string explain(const Choice& choice, std::size_t rows) {
     if (each.was_tried()) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.tried.count());
     std::snprintf(
         line, sizeof line,
-        "%-10s %6zu %5d %8d %6d %6.2fM %10s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
+        "%-10s %6zu %5d %8d %6d %6.2fM %10s %8s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
         each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
         each.granularity.workers, lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
         std::string(reduction_name(each.plan.reduction)).c_str(),
+        std::string(backward_name(each.plan.backward)).c_str(),
         each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
         1e3 * each.predicted.count(), tried, 100 * each.shares.busy, 100 * each.shares.idle,
         100 * each.shares.overhead);

@@ -16,12 +16,12 @@ namespace {
 constexpr double doubtful_factor = 2;
 
 // Candidates that are alike in these differ in lanes, buckets or sizes of chunks alone.
-using Cut = std::tuple<std::string, std::size_t, int, int, bool>;
+using Cut = std::tuple<std::string, std::size_t, int, int, bool, Backward>;
 
 Cut cut_of(const Candidate& each) {
   const Granularity& granularity = each.granularity;
-  return {granularity.segments, granularity.chunks, granularity.team, granularity.workers,
-          each.plan.gather_loads};
+  return {granularity.segments, granularity.chunks,     granularity.team,
+          granularity.workers,  each.plan.gather_loads, each.plan.backward};
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ Plan random_plan(Dice& dice, const Graph& graph, std::int64_t batch,
   plan.bucket_bytes = dice.one_of<std::int64_t>({1, 4096, std::int64_t{4} << 20});
   plan.steps_in_flight = static_cast<int>(dice.between(1, 3));
   plan.scheduler = dice.one_of<std::string>({"regatta", "regatta", "eager", "lws"});
+  plan.backward = dice.one_of<Backward>({Backward::whole, Backward::split});
   return plan;
 }
 

@@ -211,6 +211,7 @@ TEST(PlanFile, TheSchemaNamesEveryMember) {
   file.plan.stages = {{"here", "cpu", 0, 0}};
   file.plan.nodes.resize(2);
   file.plan.gather_loads = true;
+  file.plan.backward = Backward::split;
   const Json json = to_json(file, lenet5());
   for (const auto& [key, value] : json.items())
     EXPECT_TRUE(schema.at("properties").contains(key)) << key;

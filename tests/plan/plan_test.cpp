@@ -124,6 +124,20 @@ TEST(Plan, GatheredLoadsSurviveTheJsonAndAreAbsentFromOlderFiles) {
             std::string::npos);
 }
 
+TEST(Plan, ASplitBackwardSurvivesTheJsonAndIsAbsentFromOlderFiles) {
+  const Graph graph = fuse(build_model("lenet5"));
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 2});
+  EXPECT_FALSE(to_json(plan, graph).contains("backward"));
+  EXPECT_EQ(plan_from_json(to_json(plan, graph), graph).backward, Backward::whole);
+  plan.backward = Backward::split;
+  Json json = to_json(plan, graph);
+  EXPECT_EQ(json["backward"], "split");
+  EXPECT_EQ(plan_from_json(json, graph).backward, Backward::split);
+  json["backward"] = "halved";
+  EXPECT_NE(error_text([&] { plan_from_json(json, graph); }).find("use whole or split"),
+            std::string::npos);
+}
+
 TEST(Plan, WhetherItsThreadsTakeAllCpusFollowsFromThem) {
   const Graph graph = fuse(build_model("lenet5"));
   const auto plan_of = [&](const PlanOptions& options) {

@@ -306,6 +306,34 @@ TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
                                   [](const Candidate& each) { return !each.plan.gather_loads; }));
 }
 
+// Chunks of 12 and 4 samples on two workers: who has the small one waits at every meeting.
+TEST(Choose, WeightGradientsFillTheGapsAtMeetings) {
+  const Graph graph = fuse(build_model("resnet20"));
+  PlanOptions options{.workers = 2};
+  options.chunks = {12, 4};
+  options.segments = "step";
+  const Choice choice = chosen(graph, 16, options, {.task_seconds = 1e-6});
+  EXPECT_EQ(choice.best().plan.backward, Backward::split);
+  EXPECT_THAT(explain(choice), HasSubstr("split"));
+  // The other way stays among the candidates, to be tried out.
+  const auto whole = [](const Candidate& each) { return each.plan.backward == Backward::whole; };
+  EXPECT_TRUE(std::ranges::any_of(choice.candidates, whole));
+  options.backward = Backward::whole;
+  EXPECT_TRUE(std::ranges::all_of(chosen(graph, 16, options).candidates, whole));
+}
+
+TEST(Choose, BackwardIsNotSplitWhereNothingMeets) {
+  PlanOptions options{.workers = 2};
+  options.chunks = {12, 4};
+  const Graph graph = fuse(build_model("lenet5"));
+  for (const Candidate& each : chosen(graph, 16, options).candidates)
+    EXPECT_EQ(each.plan.backward, Backward::whole);
+  const Graph norms = fuse(build_model("resnet20"));
+  options.chunks = {1};
+  for (const Candidate& each : chosen(norms, 16, options).candidates)
+    EXPECT_EQ(each.plan.backward, Backward::whole);
+}
+
 TEST(Choose, LongLoadsAreDoneAhead) {
   for (const Candidate& each : chosen_with_loading(1e-4).candidates)
     EXPECT_FALSE(each.plan.gather_loads);

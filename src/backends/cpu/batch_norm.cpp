@@ -99,6 +99,9 @@ class BatchNorm : public Kernel {
         combine_gradients(node_, {&whole, 1}, o.statistics);
         gradient_apply(o, rows);
         break;
+      case Work::input_gradient:
+      case Work::weight_gradient:  // batch norm's backward is never split
+        break;
     }
   }
 

@@ -186,12 +186,12 @@ class Conv : public Kernel {
     auto* target_planes = reinterpret_cast<T*>(scratch + source_planes_bytes());
     std::byte* rest = scratch + source_planes_bytes() + target_planes_bytes();
     const T* source = values_of<T>(operands.inputs[0]);
-    if (planes()) {
+    if (planes() && work != Work::input_gradient) {
       to_planes(source_place_, n_, source, source_planes);
       source = source_planes;
     }
     if (work != Work::forward) {
-      backward(operands, source, target_planes, rest);
+      backward(work, operands, source, target_planes, rest);
       return;
     }
     T* output = values_of<T>(operands.output);
@@ -235,14 +235,10 @@ class Conv : public Kernel {
  private:
   bool planes() const { return geometry_.form == ConvForm::planes; }
 
-  void backward(const Operands& operands, const T* source, T* target_planes, std::byte* scratch) {
+  void backward(Work work, const Operands& operands, const T* source, T* target_planes,
+                std::byte* scratch) {
     std::byte* masked = scratch;
-    std::byte* input_gradient = masked + masked_bytes();
-    std::byte* weights_gradient = input_gradient + input_gradient_bytes();
-    auto* plain = reinterpret_cast<float*>(weights_gradient + weights_bytes());
-    auto* bias = reinterpret_cast<float*>(weights_gradient + weights_bytes() + plain_bytes());
-    std::byte* library = reinterpret_cast<std::byte*>(bias) + bias_bytes();
-
+    std::byte* rest = masked + masked_bytes();
     const T* gradient = values_of<T>(operands.output_gradient);
     if (geometry_.relu) {
       mask_by_sign(values_of<T>(operands.output), gradient, reinterpret_cast<T*>(masked),
@@ -253,9 +249,16 @@ class Conv : public Kernel {
       to_planes(target_place_, n_, gradient, target_planes);
       gradient = target_planes;
     }
+    if (gives_input_gradients(work)) give_input_gradient(operands, gradient, rest);
+    if (gives_parameter_gradients(work)) give_weight_gradient(operands, source, gradient, rest);
+  }
+
+  void give_input_gradient(const Operands& operands, const T* gradient, std::byte* scratch) {
+    std::byte* library =
+        scratch + input_gradient_bytes() + weights_bytes() + plain_bytes() + bias_bytes();
     const std::byte* weights = operands.packed + formats_.backward_offset;
     const GradientMode mode = operands.gradient_modes[0];
-    auto* own = reinterpret_cast<T*>(input_gradient);
+    auto* own = reinterpret_cast<T*>(scratch);
     T* given = values_of<T>(operands.input_gradients[0]);
     if (mode == GradientMode::write && !planes()) {
       backward_data_({gradient, weights, given, library});
@@ -266,6 +269,14 @@ class Conv : public Kernel {
       else
         add_to(given, own, static_cast<std::size_t>(n_ * source_place_.size()));
     }
+  }
+
+  void give_weight_gradient(const Operands& operands, const T* source, const T* gradient,
+                            std::byte* scratch) {
+    std::byte* weights_gradient = scratch + input_gradient_bytes();
+    auto* plain = reinterpret_cast<float*>(weights_gradient + weights_bytes());
+    auto* bias = reinterpret_cast<float*>(weights_gradient + weights_bytes() + plain_bytes());
+    std::byte* library = reinterpret_cast<std::byte*>(bias) + bias_bytes();
     if (geometry_.bias)
       backward_weights_({source, gradient, weights_gradient, library, bias});
     else

@@ -153,8 +153,7 @@ namespace {
 // A chunk that got no sample of a short batch still owes its sums and gradients: zeros.
 void run_empty(const Graph& graph, const Instruction& step, const Operands& o) {
   const Node& node = graph.node(step.node);
-  const bool gives_gradients = step.work == Work::backward || step.work == Work::gradient_sums;
-  if (!gives_gradients || o.add_parameter_gradients) return;
+  if (!gives_parameter_gradients(step.work) || o.add_parameter_gradients) return;
   for (std::size_t i = 0; i < node.parameters.size(); ++i)
     std::fill_n(o.parameter_gradients[i], graph.parameter(node.parameters[i]).shape.elements(),
                 0.0f);

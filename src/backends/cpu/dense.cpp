@@ -72,10 +72,11 @@ class Dense : public Kernel {
       mask_by_sign(o.output, gradient, masked, static_cast<std::size_t>(n_ * features_));
       gradient = masked;
     }
-    if (o.gradient_modes[0] != GradientMode::none)
+    if (gives_input_gradients(work) && o.gradient_modes[0] != GradientMode::none)
       multiply(
           n_, inputs_, features_, {gradient, false, features_}, {o.parameters[0], false, inputs_},
           o.gradient_modes[0] == GradientMode::add ? 1.0f : 0.0f, o.input_gradients[0], inputs_);
+    if (!gives_parameter_gradients(work)) return;
     multiply(features_, inputs_, n_, {gradient, true, features_}, {o.inputs[0], false, inputs_},
              o.add_parameter_gradients ? 1.0f : 0.0f, o.parameter_gradients[0], inputs_);
     if (!bias_) return;

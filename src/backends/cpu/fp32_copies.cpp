@@ -15,8 +15,6 @@ struct Value {
   std::size_t copy = 0, gradient_copy = 0;  // offsets in bytes
 };
 
-bool gives_gradients(Work work) { return work == Work::backward || work == Work::gradient_apply; }
-bool reads_gradients(Work work) { return gives_gradients(work) || work == Work::gradient_sums; }
 bool gives_output(Work work) { return work == Work::forward || work == Work::normalise; }
 
 class OnFp32Copies : public Kernel {
@@ -49,11 +47,11 @@ class OnFp32Copies : public Kernel {
       exact.inputs[i] = widened(inputs_[i], operands.inputs[i], inputs_[i].copy);
     if (output_.bf16 && operands.output) {
       exact.output = floats(output_.copy);
-      if (reads_gradients(work)) widened(output_, operands.output, output_.copy);
+      if (goes_back(work)) widened(output_, operands.output, output_.copy);
     }
-    if (reads_gradients(work))
+    if (goes_back(work))
       exact.output_gradient = widened(output_, operands.output_gradient, output_.gradient_copy);
-    if (gives_gradients(work))
+    if (gives_input_gradients(work))
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         if (!written(operands, i)) continue;
         const std::size_t first = first_with(operands, i);
@@ -68,7 +66,7 @@ class OnFp32Copies : public Kernel {
       narrow(from, values_of<Bfloat16>(to), value.count);
     };
     if (gives_output(work) && output_.bf16) rounded(output_, exact.output, operands.output);
-    if (gives_gradients(work))
+    if (gives_input_gradients(work))
       for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (written(operands, i) && first_with(operands, i) == i)
           rounded(inputs_[i], exact.input_gradients[i], operands.input_gradients[i]);

@@ -393,6 +393,9 @@ class BatchNorm : public Kernel {
         gradient_sums<T>(o, nullptr);
         gradient_apply<T>(o);
         break;
+      case Work::input_gradient:
+      case Work::weight_gradient:  // plans with a GPU never split backward
+        break;
     }
   }
 
