@@ -1,7 +1,8 @@
-// `data get`, `data info`, `data prepare` and `data compare`.
+// `data get`, `data info`, `data prepare`, `data finish` and `data compare`.
 #include <algorithm>
 #include <iostream>
 #include <limits>
+#include <utility>
 
 #include "app/command.h"
 #include "base/error.h"
@@ -9,7 +10,7 @@
 #include "base/progress.h"
 #include "data/dataset.h"
 #include "data/fetch.h"
-#include "data/shards.h"
+#include "data/prepare.h"
 #include "data/skips.h"
 #include "data/statistics.h"
 #include "platform/machine.h"
@@ -18,8 +19,8 @@ namespace regatta::app {
 namespace {
 
 struct DataFlags {
-  std::string name, spec, other, out;
-  std::optional<std::string> json_file, input, size, shard_size, normalise;
+  std::string name, spec, other, out, folder, to = "shards";
+  std::optional<std::string> json_file, input, size, shard_size, normalise, part, subset, classes;
   std::optional<int> resize, workers;
   bool exact = false, strict = false;
   std::uint64_t seed = 1;
@@ -119,6 +120,56 @@ std::int64_t bytes_of(const std::string& text) {
   return bytes;
 }
 
+// A bar with images/s and the time left, of what was not there before.
+class PrepareConsole {
+ public:
+  explicit PrepareConsole(const std::optional<Part>& part)
+      : task_(part ? "part " + std::to_string(part->number) + "/" + std::to_string(part->of)
+                   : "prepare") {}
+
+  void show(const PrepareProgress& now) {
+    const Progress::Clock::time_point time = Progress::Clock::now();
+    const double seconds = Seconds(time - begin_).count();
+    const std::int64_t made = now.samples - now.kept;
+    ProgressState state;
+    state.task = task_;
+    state.done = now.samples;
+    state.total = now.all;
+    if (made > 0 && seconds > 0) {
+      state.images_per_second = static_cast<double>(made) / seconds;
+      state.left = Seconds(static_cast<double>(now.all - now.samples) / state.images_per_second);
+    }
+    if (now.samples < now.all)
+      progress_.update(state, time);
+    else if (!std::exchange(ended_, true))
+      progress_.finish_epoch(state, time);
+  }
+
+ private:
+  std::string task_;
+  Progress progress_{std::cerr};
+  Progress::Clock::time_point begin_ = Progress::Clock::now();
+  bool ended_ = false;  // the last line was written
+};
+
+void tell(const Prepared& made, const DataFlags& flags, const std::string& out,
+          const std::string& then) {
+  std::cout << made.samples << " samples, " << made.bytes << " bytes in " << made.files
+            << " files (" << made.kept << " of them kept) in " << out << "; " << then << "\n";
+  for (const std::string& line : lines_of(made.skipped, "sample")) std::cout << line << "\n";
+  write_json_result(flags.json_file, {{"out", out},
+                                      {"samples", made.samples},
+                                      {"bytes", made.bytes},
+                                      {"shards", made.files},
+                                      {"kept", made.kept},
+                                      {"skipped", to_json(made.skipped)}});
+}
+
+std::string how_to_train(PreparedForm form, const std::string& out) {
+  return form == PreparedForm::shards ? "train with --data shards:" + out
+                                      : "train with --data 'tfrecord:" + out + "/train-*.tfrecord'";
+}
+
 int prepare(const DataFlags& flags) {
   PrepareOptions options;
   options.spec = flags.spec;
@@ -126,31 +177,31 @@ int prepare(const DataFlags& flags) {
   options.seed = flags.seed;
   options.strict = flags.strict;
   options.normalise = flags.normalise;
+  options.form = flags.to == "shards" ? PreparedForm::shards : PreparedForm::tfrecord;
+  options.selection = {flags.classes.value_or(""), flags.subset.value_or("")};
   if (flags.input && flags.size) throw InputError("--size and --input say the same: give one");
   if (flags.size) options.input = Shape::parse("3x" + *flags.size);
   if (flags.input) options.input = Shape::parse(*flags.input);
-  if (flags.resize && !options.input)
-    throw InputError("--resize needs --size: what is cut out of the resized image");
   options.resize_to = flags.resize.value_or(0);
-  if (flags.shard_size) options.shard_bytes = bytes_of(*flags.shard_size);
+  if (flags.resize && !options.input) options.input = Shape{3, *flags.resize, *flags.resize};
+  if (flags.shard_size) options.file_bytes = bytes_of(*flags.shard_size);
   options.workers = flags.workers.value_or(available_cpus());
+  std::optional<Part> part;
+  if (flags.part) part = parse_part(*flags.part);
 
-  Progress progress(std::cerr);
-  const Prepared made = prepare_shards(options, [&](std::int64_t done, std::int64_t all) {
-    if (done % std::max<std::int64_t>(1, all / 10) == 0 || done == all)
-      progress.message("prepared " + std::to_string(done) + " of " + std::to_string(all) +
-                       " shards");
-  });
-  std::cout << made.samples << " samples, " << made.bytes << " bytes in " << made.shards
-            << " shards (" << made.kept << " of them kept) in " << flags.out
-            << "; train with --data shards:" << flags.out << "\n";
-  for (const std::string& line : lines_of(made.skipped, "sample")) std::cout << line << "\n";
-  write_json_result(flags.json_file, {{"out", flags.out},
-                                      {"samples", made.samples},
-                                      {"bytes", made.bytes},
-                                      {"shards", made.shards},
-                                      {"kept", made.kept},
-                                      {"skipped", to_json(made.skipped)}});
+  PrepareConsole console(part);
+  const OnProgress show = [&](const PrepareProgress& now) { console.show(now); };
+  if (part)
+    tell(prepare_part(options, *part, show), flags, flags.out,
+         "when all parts are there: regatta data finish " + flags.out);
+  else
+    tell(prepare_data(options, show), flags, flags.out, how_to_train(options.form, flags.out));
+  return 0;
+}
+
+int finish(const DataFlags& flags) {
+  const Prepared made = finish_preparation(flags.folder);
+  tell(made, flags, flags.folder, how_to_train(made.form, flags.folder));
   return 0;
 }
 
@@ -211,11 +262,30 @@ int run_data(std::span<const char* const> arguments) {
   preparing->add_option("--out", flags.out, "folder of the shards")
       ->required()
       ->type_name("FOLDER");
+  preparing->add_option("--to", flags.to, "shards (default) or tfrecord, which TensorFlow reads")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"shards", "tfrecord"}));
+  preparing
+      ->add_option("--part", flags.part,
+                   "make this part alone, such as 3/20 on any machine; regatta data finish joins "
+                   "them")
+      ->type_name("K/N");
+  preparing
+      ->add_option("--subset", flags.subset,
+                   "keep so many training samples (10000), a share (0.1, 10%), or those a file "
+                   "names")
+      ->type_name("N|SHARE|FILE");
+  preparing
+      ->add_option("--classes", flags.classes,
+                   "keep these classes, labelled in this order; or a file with a name on each line")
+      ->type_name("A,B,..|FILE");
   preparing->add_option("--size", flags.size, "cut HxW out of each image, as --input 3xHxW")
       ->type_name("HxW");
   preparing
-      ->add_option("--resize", flags.resize,
-                   "of the shorter side, before that (default: 256/224 of the size)")
+      ->add_option(
+          "--resize", flags.resize,
+          "of the shorter side, before that (default: 256/224 of the size); without a size "
+          "the middle NxN is kept")
       ->type_name("N")
       ->check(whole_number(1, 1 << 14));
   preparing->add_option("--shard-size", flags.shard_size, "such as 256MiB or 1GiB (default 64MiB)")
@@ -226,12 +296,17 @@ int run_data(std::span<const char* const> arguments) {
       ->check(whole_number(1, 256));
   preparing->footer(
       "Example:\n  regatta data prepare folder:imagenet --size 256x256 --resize 256 --out shards\n"
+      "  regatta data prepare folder:imagenet --resize 256 --out shards --part 3/20\n"
       "The same command goes on where an interrupted one stopped.");
   preparing
       ->add_option(
           "--normalise", flags.normalise,
           "what training makes of pixels: MEANS:DEVIATIONS or a name (default: the data's)")
       ->type_name("HOW");
+  CLI::App* finishing =
+      app.add_subcommand("finish", "join the parts that data prepare --part made");
+  finishing->add_option("folder", flags.folder, "as --out had it")->required()->type_name("FOLDER");
+  finishing->footer("Example:\n  regatta data finish shards");
   CLI::App* comparing =
       app.add_subcommand("compare", "whether two data sets give the same batches");
   for (CLI::App* each : {telling, preparing, comparing}) {
@@ -245,7 +320,7 @@ int run_data(std::span<const char* const> arguments) {
   }
   comparing->add_option("other", flags.other, "the other one")->required()->type_name("SPEC");
   comparing->footer("Example:\n  regatta data compare folder:images shards:shards");
-  for (CLI::App* each : {getting, telling, preparing, comparing})
+  for (CLI::App* each : {getting, telling, preparing, finishing, comparing})
     add_json_flag(*each, flags.json_file);
   app.footer(
       "Example:\n  regatta data get mnist\n  regatta data info synth:3x64x64/10@1000\n"
@@ -254,6 +329,7 @@ int run_data(std::span<const char* const> arguments) {
   if (flags.json_file) require_writable(*flags.json_file);
   if (getting->parsed()) return get(flags);
   if (preparing->parsed()) return prepare(flags);
+  if (finishing->parsed()) return finish(flags);
   return telling->parsed() ? info(flags) : compare(flags);
 }
 

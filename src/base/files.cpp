@@ -20,6 +20,7 @@
 #include <streambuf>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/standard_output.h"
 
 namespace regatta {
@@ -152,8 +153,9 @@ fs::path replaceable(const fs::path& path) {
 Replacement::Replacement(const fs::path& path)
     : name_(path.string()),
       target_(replaceable(path)),
-      aside_(target_.string() + ".part-" + std::to_string(::getpid())) {
-  ::unlink(aside_.c_str());  // of a process that died, and had this number
+      // Processes of two machines that share the folder may have the same number.
+      aside_(target_.string() + ".part-" + host_name() + "-" + std::to_string(::getpid())) {
+  ::unlink(aside_.c_str());  // of a process of this machine that died, and had this number
   // What replaces a file that others may not read is not for them either, while it is written.
   std::error_code ignored;
   const mode_t mode = fs::exists(target_, ignored) ? 0600 : 0644;

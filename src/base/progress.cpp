@@ -49,11 +49,14 @@ std::string duration_text(Seconds duration) {
 
 std::string progress_line(const ProgressState& state, int columns) {
   const double done = fraction_done(state);
-  std::string head = "epoch " + std::to_string(state.epoch) + "/" + std::to_string(state.epochs);
+  const bool epoch = state.task.empty();
+  std::string head =
+      epoch ? "epoch " + std::to_string(state.epoch) + "/" + std::to_string(state.epochs)
+            : state.task;
   std::string tail = format(" %3.0f%%", std::floor(100.0 * done));
   tail +=
       format("  %.*f images/s", state.images_per_second < 10.0 ? 2 : 0, state.images_per_second);
-  tail += format("  loss %.4g", state.loss);
+  if (epoch) tail += format("  loss %.4g", state.loss);
   if (state.left) tail += "  " + duration_text(*state.left) + " left";
 
   const auto width = static_cast<std::size_t>(std::max(columns, 0));

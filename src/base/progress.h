@@ -13,6 +13,7 @@
 namespace regatta {
 
 struct ProgressState {
+  std::string task = {};               // stands in place of the epoch; no loss is shown then
   std::int64_t epoch = 1, epochs = 1;  // counted from 1
   std::int64_t done = 0, total = 0;    // images of this epoch
   double images_per_second = 0.0;

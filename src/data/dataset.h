@@ -62,6 +62,16 @@ class Dataset {
   // The same for training: with the augmentation the data was opened with, if any.
   virtual void read(std::span<const Visit> visits, std::byte* samples, std::int32_t* labels) const;
 
+  // The label of a sample, without decoding it where the data tells labels apart from samples.
+  virtual std::int32_t label(std::int64_t index) const;
+
+  // The image file at `index` as it is stored, JPEG or PNG, and its label. One that cannot be
+  // decoded is replaced as read() replaces it. Returns the index of the image that was read;
+  // nothing if the data holds no encoded images.
+  virtual std::optional<std::int64_t> read_encoded(std::int64_t index,
+                                                   std::vector<std::byte>& image,
+                                                   std::int32_t* label) const;
+
   // The order in which an epoch visits all samples: epoch_order, unless the way the data is stored
   // makes another one much faster.
   virtual std::vector<std::int64_t> order(std::uint64_t seed, std::int64_t epoch,
@@ -93,6 +103,9 @@ struct DatasetOptions {
   Augmentation augmentation = {};
   // A sample that cannot be read ends the run. Otherwise the next one that can takes its place.
   bool strict = false;
+  // Encoded images are taken as they are, by read_encoded: their sizes may differ, and
+  // info().sample has the size of the first one.
+  bool undecoded = false;
   // Image files: one that cannot be read becomes a black image, and skipped() lists it.
   bool blank_unreadable = false;
 };

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "data/array_dataset.h"
+#include "data/augment_sample.h"
 #include "data/cifar.h"
 #include "data/dataset.h"
 #include "data/digits.h"
@@ -117,6 +118,18 @@ void Dataset::read(std::span<const Visit> visits, std::byte* samples, std::int32
   indices.reserve(visits.size());
   for (const Visit& visit : visits) indices.push_back(visit.index);
   read(std::span<const std::int64_t>(indices), samples, labels);
+}
+
+std::int32_t Dataset::label(std::int64_t index) const {
+  std::vector<std::byte> sample(sample_bytes(info_));
+  std::int32_t found = 0;
+  read(std::span<const std::int64_t>(&index, 1), sample.data(), &found);
+  return found;
+}
+
+std::optional<std::int64_t> Dataset::read_encoded(std::int64_t, std::vector<std::byte>&,
+                                                  std::int32_t*) const {
+  return std::nullopt;
 }
 
 std::string Dataset::sample_name(std::int64_t index) const {

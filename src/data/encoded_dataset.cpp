@@ -50,6 +50,30 @@ class EncodedDataset final : public Dataset {
     }
   }
 
+  std::int32_t label(std::int64_t index) const override {
+    require_index(index);
+    return store_->label(index);
+  }
+
+  std::optional<std::int64_t> read_encoded(std::int64_t wanted, std::vector<std::byte>& image,
+                                           std::int32_t* label) const override {
+    require_index(wanted);
+    std::int64_t found = wanted;
+    const auto read_at = [&](std::int64_t index) {
+      store_->fetch(index, image);
+      image_header(image);
+      thread_local DecodedImage decoded;  // only a whole decode tells that nothing is missing
+      decode_image(image, 3, 8, {}, decoded);
+      *label = store_->label(index);
+      found = index;
+    };
+    read_or_next(
+        wanted, info_.count, strict_, skips_, read_at,
+        [&](std::int64_t index) { return store_->name(index); },
+        [&] { store_->require_present(); });
+    return found;
+  }
+
   SkippedSamples skipped() const override { return skips_.report(); }
   std::string sample_name(std::int64_t index) const override { return store_->name(index); }
   std::int64_t bytes() const override { return store_->bytes(); }
@@ -120,13 +144,14 @@ class EncodedDataset final : public Dataset {
       return input;
     }
     if (crop) return {3, crop->height, crop->width};
-    const PixelSize size = probed_size();
+    const PixelSize size = probed_size(options.undecoded);
     one_size_ = true;
     return {3, size.height, size.width};
   }
 
-  // The size of the images, as far as a few spread over the data tell.
-  PixelSize probed_size() const {
+  // The size of the images, as far as a few spread over the data tell; of the first that can be
+  // read, if sizes may differ.
+  PixelSize probed_size(bool may_differ) const {
     constexpr std::int64_t probes = 32;
     std::optional<PixelSize> size;
     std::string first, complaint;
@@ -136,6 +161,7 @@ class EncodedDataset final : public Dataset {
       try {
         store_->fetch(index, bytes);
         const PixelSize found = image_header(bytes).size;
+        if (may_differ) return found;
         if (size && found != *size)
           complaint = "data '" + info_.spec + "' has images of many sizes ('" + first + "' is " +
                       size_text(*size) + ", '" + store_->name(index) + "' is " + size_text(found) +

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/resize.h"
@@ -57,5 +58,9 @@ void decode_image(std::span<const std::byte> bytes, int channels, int eighths,
 // needed.
 void decode_sample(std::span<const std::byte> bytes, const ImageHeader& header, int channels,
                    const Framing& framing, std::uint8_t* sample);
+
+// A PNG file of a sample, channels x height x width with 1 or 3 channels: decoded, it is the sample
+// again.
+std::string png_of(const std::uint8_t* sample, int channels, PixelSize size);
 
 }  // namespace regatta

@@ -118,4 +118,27 @@ void decode_png(std::span<const std::byte> bytes, int channels, DecodedImage& im
   }
 }
 
+std::string png_of(const std::uint8_t* sample, int channels, PixelSize size) {
+  const auto pixels = static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width);
+  std::vector<std::uint8_t> interleaved(pixels * static_cast<std::size_t>(channels));
+  for (std::size_t i = 0; i < interleaved.size(); ++i)
+    interleaved[i] = sample[i % static_cast<std::size_t>(channels) * pixels +
+                            i / static_cast<std::size_t>(channels)];
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(size.width);
+  image.height = static_cast<png_uint_32>(size.height);
+  image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  std::string file;
+  png_alloc_size_t bytes = 0;
+  const auto write = [&](void* target) {
+    if (png_image_write_to_memory(&image, target, &bytes, 0, interleaved.data(), 0, nullptr) == 0)
+      throw Error("libpng: " + std::string(image.message));
+  };
+  write(nullptr);  // tells how many bytes it takes
+  file.resize(bytes);
+  write(file.data());
+  return file;
+}
+
 }  // namespace regatta

@@ -30,6 +30,9 @@ class RelabelledDataset final : public Dataset {
     inner_->read(visits, samples, labels);
     relabel({labels, visits.size()});
   }
+  std::int32_t label(std::int64_t index) const override {
+    return labels_[static_cast<std::size_t>(inner_->label(index))];
+  }
   std::vector<std::int64_t> order(std::uint64_t seed, std::int64_t epoch,
                                   bool shuffle) const override {
     return inner_->order(seed, epoch, shuffle);

@@ -27,8 +27,10 @@ class ShardsDataset final : public Dataset {
       : strict_(options.strict) {
     const fs::path file = folder / "index.json";
     if (!fs::exists(file))
-      throw InputError("data set '" + spec + "': '" + folder.string() +
-                       "' has no index.json; regatta data prepare makes it, or finishes it");
+      throw InputError(
+          "data set '" + spec + "': '" + folder.string() +
+          "' has no index.json; regatta data prepare makes it, or finishes it (in parts: " +
+          "regatta data finish " + folder.string() + ")");
     const Json index = read_json(file);
     try {
       read_index(spec, folder, index, options.split);

@@ -9,9 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,29 +26,5 @@ std::shared_ptr<const Dataset> shards_dataset(const std::string& spec,
 std::vector<std::int64_t> block_order(std::int64_t count, std::int64_t block,
                                       std::int64_t blocks_per_window, std::uint64_t seed,
                                       std::int64_t epoch);
-
-struct PrepareOptions {
-  std::string spec;
-  std::filesystem::path out;
-  std::optional<Shape> input;  // as DatasetOptions has them
-  int resize_to = 0;
-  bool strict = false;
-  std::optional<std::string> normalise;  // as parse_normalisation reads it; default: the data's
-  std::uint64_t seed = 1;                // of the mixing, and of synthetic data
-  std::int64_t shard_bytes = std::int64_t{64} << 20;
-  int workers = 1;
-};
-
-struct Prepared {
-  std::int64_t shards = 0, kept = 0;  // of all, those that an earlier run had finished
-  std::int64_t samples = 0, bytes = 0;
-  SkippedSamples skipped;
-};
-
-// Makes or completes the shards in options.out: what an earlier run of the same options finished is
-// checked and kept. The shards' content depends on the options but for the number of workers alone.
-// `on_shard(done, all)` is told of progress by whichever thread made it. Throws InputError.
-Prepared prepare_shards(const PrepareOptions& options,
-                        const std::function<void(std::int64_t, std::int64_t)>& on_shard = {});
 
 }  // namespace regatta

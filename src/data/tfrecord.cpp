@@ -410,6 +410,13 @@ std::vector<RecordPlace> parse_tfrecord(std::span<const std::byte> bytes, const 
   return places;
 }
 
+std::int64_t count_tfrecords(const std::string& path) {
+  FileSource source(path);
+  std::int64_t count = 0;
+  scan(source, path, [&](const RecordPlace&) { ++count; });
+  return count;
+}
+
 std::string tfrecord_of(std::string_view payload) {
   const std::string length = little_endian(static_cast<std::uint64_t>(payload.size()));
   return length + little_endian(masked_crc32c(length)) + std::string(payload) +

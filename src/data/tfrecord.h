@@ -34,6 +34,9 @@ struct RecordPlace {
 // that names `name` and the byte where it stops making sense.
 std::vector<RecordPlace> parse_tfrecord(std::span<const std::byte> bytes, const std::string& name);
 
+// How many records a file has, by their lengths alone; throws InputError as parse_tfrecord does.
+std::int64_t count_tfrecords(const std::string& path);
+
 // A file's record: an 8-byte length, its checksum, the payload, its checksum.
 std::string tfrecord_of(std::string_view payload);
 

@@ -1,7 +1,5 @@
 #include "platform/machine.h"
 
-#include <unistd.h>
-
 #include <fstream>
 
 #include "platform/limits.h"
@@ -16,11 +14,6 @@ std::string cpu_name() {
   while (std::getline(info, line))
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   return "unknown";
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 }  // namespace regatta

@@ -3,13 +3,14 @@
 
 #include <string>
 
+#include "base/host_name.h"  // IWYU pragma: export
+
 namespace regatta {
 
 // CPUs this process may really use: its affinity mask, capped by the cgroup's CPU quota.
 int available_cpus();
 
-// The processor's name and core count as the kernel tells them, for run records.
+// The processor's name as the kernel tells it, for run records.
 std::string cpu_name();
-std::string host_name();
 
 }  // namespace regatta

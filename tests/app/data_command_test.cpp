@@ -52,6 +52,33 @@ TEST(DataCommand, WhatPrepareMakesCompareFindsTheSame) {
   EXPECT_THAT(again.out, HasSubstr("(2 of them kept)"));
 }
 
+TEST(DataCommand, PartsAreJoinedByFinish) {
+  const TemporaryFolder folder;
+  const fs::path images = folder.path() / "images";
+  write_image_folder(images, 3, 4, 40, 56);
+  const std::string out = (folder.path() / "out").string();
+  const auto part = [&](const std::string& which) {
+    const ProgramRun run =
+        run_regatta({"data", "prepare", "folder:" + images.string(), "--resize", "24", "--classes",
+                     "class2,class0", "--shard-size", "4KiB", "--out", out, "--part", which});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run;
+  };
+  const ProgramRun first = part("2/2");
+  EXPECT_THAT(first.out, HasSubstr("regatta data finish " + out));
+  EXPECT_THAT(first.err, AllOf(HasSubstr("part 2/2 ["), HasSubstr("images/s")));
+  const ProgramRun early = run_regatta({"data", "finish", out});
+  EXPECT_EQ(early.code, 2);
+  EXPECT_THAT(early.err, HasSubstr("--input 3x24x24 --resize 24 --classes class2,class0 "
+                                   "--shard-size 4096 --out " +
+                                   out + " --part 1/2"));
+  part("1/2");
+  const ProgramRun joined = run_regatta({"data", "finish", out});
+  EXPECT_EQ(joined.code, 0) << joined.err;
+  EXPECT_THAT(joined.out,
+              AllOf(HasSubstr("16 samples"), HasSubstr("train with --data shards:" + out)));
+}
+
 TEST(DataCommand, MistakesOfPrepareAreNamed) {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string();
@@ -63,7 +90,10 @@ TEST(DataCommand, MistakesOfPrepareAreNamed) {
     return run.err;
   };
   EXPECT_THAT(complaint({"--shard-size", "1TB"}), HasSubstr("--shard-size 1TB"));
-  EXPECT_THAT(complaint({"--resize", "9"}), HasSubstr("--resize needs --size"));
+  EXPECT_THAT(complaint({"--resize", "9"}), HasSubstr("not resized to 3x9x9"));
+  EXPECT_THAT(complaint({"--part", "4/3"}), HasSubstr("--part 4/3: use K/N"));
+  EXPECT_THAT(complaint({"--classes", "7"}), HasSubstr("has no class '7'"));
+  EXPECT_THAT(complaint({"--to", "csv"}), HasSubstr("--to"));
   EXPECT_THAT(complaint({"--size", "4x4"}), HasSubstr("not resized to 3x4x4"));
   EXPECT_THAT(complaint({"--normalise", "bright"}), HasSubstr("normalisation 'bright'"));
   EXPECT_FALSE(fs::exists(out));

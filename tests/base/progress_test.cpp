@@ -32,6 +32,13 @@ TEST(ProgressLine, ShowsEpochBarSpeedLossAndTimeLeft) {
             "  0:42 left");
 }
 
+TEST(ProgressLine, ATaskThatIsNoTrainingHasNoLoss) {
+  ProgressState state = half_way();
+  state.task = "part 3/20";
+  EXPECT_EQ(progress_line(state, 100),
+            "part 3/20 [###############---------------]  50%  12346 images/s  0:42 left");
+}
+
 TEST(ProgressLine, FitsAnyWidth) {
   for (int columns = 0; columns < 150; ++columns)
     EXPECT_LE(static_cast<int>(progress_line(half_way(), columns).size()), columns);

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "data/augment_sample.h"
+#include "data/prepare.h"
 #include "support/error_text.h"
 #include "support/images.h"
 #include "support/temporary_folder.h"
@@ -57,7 +58,7 @@ struct Prepared4 {
     write_image_folder(folder.path() / "images", 3, 4, height, width);
     options.spec = source;
     options.out = out;
-    options.shard_bytes = std::int64_t{3} * 24 * 24 * 5;  // 5 samples a shard
+    options.file_bytes = std::int64_t{3} * 24 * 24 * 5;  // 5 samples a shard
     options.workers = 2;
   }
   std::string spec() const { return "shards:" + out.string(); }
@@ -65,8 +66,8 @@ struct Prepared4 {
 
 TEST(Shards, GiveTheBatchesOfTheFolderTheyWereMadeOf) {
   const Prepared4 set;
-  const Prepared made = prepare_shards(set.options);
-  EXPECT_EQ(made.shards, 3 + 3);  // 12 samples in each split, 5 a shard
+  const Prepared made = prepare_data(set.options);
+  EXPECT_EQ(made.files, 3 + 3);  // 12 samples in each split, 5 a shard
   EXPECT_EQ(made.samples, 24);
   for (const Split split : {Split::train, Split::test}) {
     const auto folder = open_dataset(set.source, split, 1);
@@ -83,7 +84,7 @@ TEST(Shards, GiveTheBatchesOfTheFolderTheyWereMadeOf) {
 
 TEST(Shards, GiveTheSameAugmentedBatches) {
   const Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   const DatasetOptions options{.augmentation = parse_augmentation("crop:3,flip,jitter:0.3")};
   EXPECT_EQ(epoch_of(*open_dataset(set.spec(), options), 0, true),
             epoch_of(*open_dataset(set.source, options), 0, true));
@@ -93,7 +94,7 @@ TEST(Shards, ALargerStoreServesASmallerInput) {
   Prepared4 set(40, 50);
   set.options.input = Shape{3, 32, 32};
   set.options.resize_to = 32;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   // 28 * 256/224 = 32: evaluation of the images themselves cuts the same middle out.
   const DatasetOptions options{.split = Split::test, .input = Shape{3, 28, 28}};
   EXPECT_EQ(epoch_of(*open_dataset(set.spec(), options), 0, false),
@@ -102,17 +103,17 @@ TEST(Shards, ALargerStoreServesASmallerInput) {
 
 TEST(Shards, TheNumberOfWorkersHasNoSay) {
   Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   const std::string first = contents(set.out);
   fs::remove_all(set.out);
   set.options.workers = 1;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   EXPECT_EQ(contents(set.out), first);
 }
 
 TEST(Shards, AnInterruptedPreparationIsFinished) {
   const Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   const std::string whole = contents(set.out);
   // As a kill may leave it: no index, a missing shard, a half written one, a spoiled one.
   fs::remove(set.out / "index.json");
@@ -123,22 +124,22 @@ TEST(Shards, AnInterruptedPreparationIsFinished) {
   write_file(set.out / "test-00000.shard", spoiled);
   EXPECT_THAT(error_text([&] { open_dataset(set.spec(), Split::train, 0); }),
               HasSubstr("has no index.json"));
-  const Prepared again = prepare_shards(set.options);
-  EXPECT_EQ(again.shards, 6);
+  const Prepared again = prepare_data(set.options);
+  EXPECT_EQ(again.files, 6);
   EXPECT_EQ(again.kept, 4);
   EXPECT_EQ(contents(set.out), whole);
 }
 
 TEST(Shards, AnotherPreparationIsNotOverwritten) {
   Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   set.options.input = Shape{3, 16, 16};
-  EXPECT_THAT(error_text([&] { prepare_shards(set.options); }), HasSubstr("choose another --out"));
+  EXPECT_THAT(error_text([&] { prepare_data(set.options); }), HasSubstr("choose another --out"));
 }
 
 TEST(Shards, ASpoiledSampleIsSkippedAndNamed) {
   const Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   std::string spoiled = read_file(set.out / "test-00000.shard");
   spoiled[spoiled.size() - 10] ^= 1;  // the last of five, in order
   write_file(set.out / "test-00000.shard", spoiled);
@@ -153,7 +154,7 @@ TEST(Shards, ASpoiledSampleIsSkippedAndNamed) {
 
 TEST(Shards, LiesAreNamed) {
   const Prepared4 set;
-  prepare_shards(set.options);
+  prepare_data(set.options);
   const fs::path shard = set.out / "train-00000.shard";
   const std::string whole = read_file(shard);
   const auto complaint = [&](const std::string& bytes) {
@@ -181,7 +182,7 @@ TEST(Shards, FloatsAreNotTaken) {
   options.spec = "synth:3x8x8/2@20";
   options.out = folder.path() / "out";
   options.input = Shape{3, 4, 4};
-  EXPECT_THAT(error_text([&] { prepare_shards(options); }), HasSubstr("not resized"));
+  EXPECT_THAT(error_text([&] { prepare_data(options); }), HasSubstr("not resized"));
 }
 
 TEST(BlockOrder, IsAPermutationThatStaysInItsWindow) {

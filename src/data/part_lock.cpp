@@ -1,0 +1,63 @@
+#include "data/part_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/host_name.h"
+
+namespace regatta {
+namespace {
+
+std::string said_in(const std::filesystem::path& file) {
+  try {
+    const std::string text = read_file(file);
+    return text.empty() ? "another process" : text;
+  } catch (const InputError&) {
+    return "another process";
+  }
+}
+
+// The name still leads to the open file: nobody removed it in between.
+bool is_still(const Descriptor& open, const std::filesystem::path& file) {
+  struct stat mine {
+  }, named{};
+  return ::fstat(open.get(), &mine) == 0 && ::stat(file.c_str(), &named) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+PartLock::PartLock(const std::filesystem::path& file, const std::string& what) : file_(file) {
+  do {
+    lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (!lock_) throw InputError("cannot create '" + file.string() + "': " + std::strerror(errno));
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) continue;
+    if (errno == EWOULDBLOCK)
+      throw InputError(what + " is being made by " + said_in(file) + ": wait for it");
+    break;
+  } while (!is_still(lock_, file));
+  const std::string holder = "process " + std::to_string(::getpid()) + " on " + host_name();
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::pwrite(lock_.get(), holder.data(), holder.size(), 0) != std::ssize(holder))
+    throw InputError("cannot write '" + file.string() + "': " + std::strerror(errno));
+}
+
+PartLock::~PartLock() {
+  if (lock_ && is_still(lock_, file_)) ::unlink(file_.c_str());
+}
+
+std::optional<std::string> PartLock::holder(const std::filesystem::path& file) {
+  const Descriptor open(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!open || ::flock(open.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return std::nullopt;
+  return said_in(file);
+}
+
+}  // namespace regatta
