@@ -100,7 +100,7 @@ function scalingOf({ json: { scaling } }) {
   if (scaling.curve.length === 0) return null;
   const x = scaling.curve.map(({ workers }) => workers);
   return section("scaling", "Speed-up over workers",
-    `measured ${scaling.speed_up.toFixed(2)} with ${scaling.workers} worker${scaling.workers === 1 ? "" : "s"}; the heterogeneous ideal is ${scaling.ideal.toFixed(2)}, efficiency ${percent(scaling.speed_up / scaling.ideal)}`,
+    `measured ${scaling.speed_up.toFixed(2)} with ${scaling.workers} worker${scaling.workers === 1 ? "" : "s"}; the heterogeneous ideal is ${scaling.ideal.toFixed(2)}, efficiency ${percent(scaling.of_ideal)}`,
     chart({ x, xName: "equal workers", height: 280, whole: true, series: [
       { label: "whole jobs, planned", values: scaling.curve.map(({ planned }) => planned), points: true, width: 2 },
       { label: `Amdahl, ${percent(scaling.chain_share)} serial (longest chain)`, values: scaling.curve.map(({ amdahl }) => amdahl), colour: "#e0852b", dash: [4, 4] },

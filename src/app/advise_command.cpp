@@ -4,8 +4,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "app/bench_cell.h"
 #include "app/command.h"
+#include "app/model_job.h"
 #include "app/optimizer_problem.h"
 #include "app/profiles.h"
 #include "base/error.h"
@@ -13,38 +13,19 @@
 #include "graph/op.h"
 #include "optimize/advice.h"
 #include "report/text.h"
-#include "train/job.h"
 
 namespace regatta::app {
 namespace {
 
-constexpr std::int64_t made_up_steps = 100;  // of made-up images, which are not looked at
 // A task that is shorter is mostly scheduling.
 constexpr double least_task_s = 1e-4;
 
 struct AdviseFlags {
-  std::string model, platform;
-  std::optional<std::string> input, json_file;
-  std::optional<std::int64_t> classes, images;
-  std::int64_t batch = 64;
+  ModelFlags network;
+  std::string platform;
+  std::optional<std::string> json_file;
+  std::optional<std::int64_t> images;
 };
-
-TrainJob job_for(const AdviseFlags& flags) {
-  CellOptions cell;
-  cell.model = flags.model;
-  cell.input = flags.input;
-  cell.batch = flags.batch;
-  cell.classes = flags.classes;
-  cell.steps = made_up_steps;
-  JobOptions options;
-  options.model = flags.model;
-  options.batch = flags.batch;
-  options.classes = flags.classes;
-  if (flags.input) options.input = Shape::parse(*flags.input);
-  options.test = "none";
-  options.data = bench_data(cell);
-  return make_job(options);
-}
 
 // The devices that plans may use, as nodes alike that are as fast together.
 struct Mean {
@@ -108,12 +89,12 @@ std::vector<std::string> advice_on_data(const AdviseFlags& flags, const Mean& me
                       : "images are large enough for a task each: " +
                             seconds_text(mean.fastest_core_s) + " of work on the fastest device");
   const std::int64_t workers =
-      std::max<std::int64_t>(1, flags.batch / std::max<std::int64_t>(1, gathered));
-  lines.push_back("a batch of " + std::to_string(flags.batch) + " feeds no more than " +
+      std::max<std::int64_t>(1, flags.network.batch / std::max<std::int64_t>(1, gathered));
+  lines.push_back("a batch of " + std::to_string(flags.network.batch) + " feeds no more than " +
                   std::to_string(workers) + " workers");
   if (flags.images) {
     const std::int64_t steps =
-        *flags.images / flags.batch + (*flags.images % flags.batch != 0 ? 1 : 0);
+        *flags.images / flags.network.batch + (*flags.images % flags.network.batch != 0 ? 1 : 0);
     lines.push_back(std::to_string(*flags.images) + " images are " + std::to_string(steps) +
                     " steps an epoch" +
                     (steps < 10 ? ": few; a smaller --batch gives more of them, and then no more "
@@ -124,18 +105,8 @@ std::vector<std::string> advice_on_data(const AdviseFlags& flags, const Mean& me
 }
 
 void declare(CLI::App& app, AdviseFlags& flags) {
-  app.add_option("--model", flags.model, "a name that regatta models lists")
-      ->required()
-      ->type_name("NAME");
+  declare_model(app, flags.network);
   app.add_option("--platform", flags.platform, "the machines")->required()->type_name("FILE");
-  app.add_option("--batch", flags.batch, "images per step")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str();
-  app.add_option("--input", flags.input, "image size, if not the model's own")->type_name("CxHxW");
-  app.add_option("--classes", flags.classes, "classes, if not the model's own")
-      ->type_name("N")
-      ->check(whole_number(2));
   app.add_option("--images", flags.images, "of the data set")
       ->type_name("N")
       ->check(whole_number(1));
@@ -152,7 +123,7 @@ int run_advise(std::span<const char* const> arguments) {
   declare(app, flags);
   if (!parse(app, arguments)) return 0;
   if (flags.json_file) require_writable(*flags.json_file);
-  const TrainJob job = job_for(flags);
+  const TrainJob job = job_of(flags.network);
   const Platform platform = read_platform(flags.platform);
   NodeOptions nodes;
   nodes.plan.layout = default_cpu_layout();
@@ -161,7 +132,7 @@ int run_advise(std::span<const char* const> arguments) {
       profiles_for(platform, std::filesystem::path(flags.platform).parent_path()), nodes);
   const Mean mean = mean_of(problem);
   std::cout << formatted("%.0f nodes, batch %lld; seconds of a step on each node and its link:\n",
-                         mean.cluster.nodes, static_cast<long long>(flags.batch))
+                         mean.cluster.nodes, static_cast<long long>(flags.network.batch))
             << formatted("  %-28s %9s %9s %9s %9s %9s  %-9s %s\n", "layer", "MB", "work", "data",
                          "model", "pipeline", "suits", "data suits");
   Json layers = Json::array();
@@ -186,8 +157,8 @@ int run_advise(std::span<const char* const> arguments) {
   std::cout << costly.size() << " layers have gradients that cost more than their work\n";
   const std::vector<std::string> data = advice_on_data(flags, mean);
   for (const std::string& line : data) std::cout << line << "\n";
-  write_json_result(flags.json_file, {{"model", flags.model},
-                                      {"batch", flags.batch},
+  write_json_result(flags.json_file, {{"model", flags.network.model},
+                                      {"batch", flags.network.batch},
                                       {"nodes", mean.cluster.nodes},
                                       {"bandwidth", mean.cluster.bandwidth},
                                       {"layers", layers},

@@ -6,7 +6,6 @@
 
 #include "app/optimized_reasons.h"
 #include "base/error.h"
-#include "graph/program.h"
 #include "optimize/search.h"
 #include "report/text.h"
 
@@ -36,10 +35,10 @@ double steps_of(const Problem& problem) { return static_cast<double>(problem.ste
 // --- what cannot be ------------------------------------------------------------------------------
 
 // Throws if a bound proves that no plan keeps the limits.
-void require_possible(const Problem& problem, const Limits& limits) {
+void require_possible(const Problem& problem, std::int64_t images, const Limits& limits) {
   const double steps = steps_of(problem);
-  const std::string run = " for " + std::to_string(problem.images) + " images in " +
-                          std::to_string(problem.steps()) + " steps";
+  const std::string run =
+      " for " + std::to_string(images) + " images in " + std::to_string(problem.steps()) + " steps";
   const auto refuse = [&](const std::string& flag, const std::string& limit,
                           const std::string& bound) {
     throw InputError(flag + " " + limit + " cannot be kept: no plan needs less than " + bound +
@@ -75,8 +74,9 @@ void require_found(const Problem& problem, const Limits& limits, const optimize:
       for (const optimize::Device& device : node.devices)
         if (device.offered)
           room += node.count * device.units * std::min(device.most_samples, problem.batch);
-    throw InputError("--batch " + std::to_string(problem.batch) +
-                     ": the memory of all devices together holds " + std::to_string(room) +
+    throw InputError("--batch " + std::to_string(problem.batch * problem.samples_per_group) +
+                     ": the memory of all devices together holds " +
+                     std::to_string(room * problem.samples_per_group) +
                      " samples; use a smaller --batch");
   }
   const Outcome& best = found.best.front().outcome;
@@ -170,11 +170,9 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
                          const OptimizeRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   Problem problem = optimizer_problem(graph, recipe, platform, profiles, options);
-  problem.images = request.images.value_or(recipe.batch);
-  require_possible(problem, request.limits);
-  if (granule_of(graph) > 1)
-    throw InputError(
-        "--objective does not know of batch norm over groups of samples yet: drop one of them");
+  const std::int64_t images = request.images.value_or(recipe.batch);
+  set_images(problem, images);
+  require_possible(problem, images, request.limits);
   optimize::Found found = search(problem, request.objective, request.limits, simulated_choices);
   add_with_cores(problem, request, found);
   require_found(problem, request.limits, found);
@@ -192,8 +190,8 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
 
   Optimized made;
   made.objective = request.objective;
-  made.batch = problem.batch;
-  made.images = problem.images;
+  made.batch = recipe.batch;
+  made.images = images;
   made.steps = problem.steps();
   made.simulated = best->nodes <= most_simulated_nodes;
   made.predicted = best->outcome;

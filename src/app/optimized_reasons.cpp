@@ -27,7 +27,8 @@ struct Part {
 Part part_of(const Problem& problem, const Candidate& made, const optimize::DeviceState& state,
              const DeviceShare& share) {
   if (!made.pipeline)
-    return {optimize::total(state.seconds).at(static_cast<double>(share.samples))};
+    return {optimize::total(state.seconds)
+                .at(static_cast<double>(share.samples / problem.samples_per_group))};
   for (std::size_t i = 0; i < made.devices.size(); ++i) {
     if (made.devices[i].node != share.node || made.devices[i].group != share.group) continue;
     const optimize::StageUse& stage = made.pipeline->stages[i];

@@ -7,6 +7,8 @@
 
 #include "app/optimizer_network.h"
 #include "base/dtype.h"
+#include "base/error.h"
+#include "graph/program.h"
 #include "plan/segments.h"
 
 namespace regatta::app {
@@ -36,19 +38,20 @@ class DeviceMeasure {
     options_.plan.segments = options.plan.segments.value_or("block");
   }
 
-  // With all cores as one team, or each by itself.
-  ShareCost of(std::int64_t samples, std::optional<int> team, bool alone = false) const {
+  // With all cores as one team, or each by itself. Samples are counted in the batch norm's groups.
+  ShareCost of(std::int64_t groups, std::optional<int> team, bool alone = false) const {
     NodeOptions options = options_;
     if (alone) options.plan.segments = "step";
     if (team) options.plan.team = team;
     const PlatformNode& node = alone_.nodes.front();
+    const std::int64_t samples = groups * granule_of(graph_);
     Plan plan = plan_for_devices(graph_, recipe_, alone_, {{node.name, group_, samples}}, options);
     sim::PreparedFleet fleet(graph_, recipe_, alone_, profiles_);
     fleet.follow(plan);
     const sim::RankKind& kind = fleet.fleet().kinds.front();
     const std::size_t segments = kind.blueprint->segments.size();
     ShareCost cost;
-    cost.samples = static_cast<double>(samples);
+    cost.samples = static_cast<double>(groups);
     for (auto* each : {&cost.seconds, &cost.low, &cost.core_s_low, &cost.forward, &cost.updates})
       each->resize(segments, 0);
     const DeviceGroup& group = *groups_of(plan).front();
@@ -211,7 +214,12 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
                                     const NodeOptions& options) {
   constexpr double joules_per_kilowatt_hour = 3.6e6, seconds_per_hour = 3600;
   optimize::Problem problem;
-  problem.batch = problem.images = recipe.batch;
+  problem.samples_per_group = granule_of(graph);
+  if (recipe.batch % problem.samples_per_group != 0)
+    throw InputError(
+        "--objective wants a batch of whole groups: --batch " + std::to_string(recipe.batch) +
+        " is no multiple of --batch-norm group:" + std::to_string(problem.samples_per_group));
+  problem.batch = problem.images = recipe.batch / problem.samples_per_group;
   problem.money_per_joule = platform.energy_price / joules_per_kilowatt_hour;
   std::optional<ShareCost> usual;  // of the first device
   for (const PlatformNode& node : platform.nodes) {
@@ -227,7 +235,7 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
       const DeviceMeasure measure(graph, recipe, node,
                                   gpu && group.count > 1 ? group.name + "-0" : group.name, profiles,
                                   options);
-      Measured made = measured(measure, group, recipe.batch);
+      Measured made = measured(measure, group, problem.batch);
       made.device.own_gradients = gpu;
       made.device.offered = gpu == gpus;
       if (!usual) usual = made.whole;
@@ -246,11 +254,18 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
   Plan plan;
   plan.segments = segments_named(graph, options.plan.segments.value_or("block"));
   DeviceGroup any;
-  any.chunks = {1};
+  any.chunks = {problem.samples_per_group};
   plan.nodes = {{"any", {any}}};
   problem.segments = traffic_of(graph, recipe, plan, *usual);
+  for (optimize::SegmentTraffic& segment : problem.segments)
+    segment.border_bytes *= static_cast<double>(problem.samples_per_group);
   add_network(problem, platform);
   return problem;
+}
+
+void set_images(optimize::Problem& problem, std::int64_t images) {
+  problem.images =
+      images / problem.samples_per_group + (images % problem.samples_per_group != 0 ? 1 : 0);
 }
 
 void offer_all_devices(optimize::Problem& problem) {
@@ -275,7 +290,8 @@ std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Plat
           devices.push_back(
               {node.count == 1 ? node.name : node.name + "-" + std::to_string(copy),
                device.units > 1 ? device.group + "-" + std::to_string(unit) : device.group,
-               portion.share + (i * use.parts[d].units + unit < portion.one_more ? 1 : 0),
+               problem.samples_per_group *
+                   (portion.share + (i * use.parts[d].units + unit < portion.one_more ? 1 : 0)),
                device.states[static_cast<std::size_t>(use.parts[d].state)].name});
         }
     }
@@ -295,7 +311,8 @@ std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Plat
     const int copy = number / device.units, unit = number % device.units;
     devices.push_back({node.count == 1 ? node.name : node.name + "-" + std::to_string(copy),
                        device.units > 1 ? device.group + "-" + std::to_string(unit) : device.group,
-                       problem.batch, device.states[static_cast<std::size_t>(stage.state)].name});
+                       problem.samples_per_group * problem.batch,
+                       device.states[static_cast<std::size_t>(stage.state)].name});
   }
   return devices;
 }

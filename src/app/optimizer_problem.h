@@ -9,10 +9,14 @@ namespace regatta::app {
 
 // Costs are those of the profiles and the platform: the lower ends of their intervals for bounds.
 // The problem has a kind of nodes for each entry of the platform. Cores of a node with GPUs are not
-// offered: offer_all_devices() does.
+// offered: offer_all_devices() does. Throws InputError if the batch is not made of whole groups of
+// the batch norm.
 optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
                                     const Platform& platform, const sim::Profiles& profiles,
                                     const NodeOptions& options);
+
+// The images of the whole run, which limits speak of.
+void set_images(optimize::Problem& problem, std::int64_t images);
 
 // Plans may let cores compute beside the GPUs of their node too.
 void offer_all_devices(optimize::Problem& problem);

@@ -126,7 +126,7 @@ Front front_of(const Graph& graph, const Recipe& recipe, const Platform& platfor
                const sim::Profiles& profiles, const NodeOptions& options,
                const OptimizeRequest& request) {
   Problem problem = optimizer_problem(graph, recipe, platform, profiles, options);
-  problem.images = request.images.value_or(recipe.batch);
+  set_images(problem, request.images.value_or(recipe.batch));
   Front made;
   made.against = request.objective == Objective::cost ? Objective::cost : Objective::energy;
   made.steps = problem.steps();

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <iostream>
 
-#include "app/bench_cell.h"
 #include "app/command.h"
+#include "app/model_job.h"
 #include "app/optimized_candidate.h"
 #include "app/optimized_plan.h"
 #include "app/plan_answers.h"
@@ -12,18 +12,13 @@
 #include "base/files.h"
 #include "optimize/rent.h"
 #include "report/text.h"
-#include "train/job.h"
 
 namespace regatta::app {
 namespace {
 
-constexpr std::int64_t made_up_steps = 100;  // of made-up images, which are not looked at
-
 struct RentFlags {
-  std::string model;
-  std::optional<std::string> input;
-  std::optional<std::int64_t> classes;
-  std::int64_t batch = 64, images = 0, epochs = 1;
+  ModelFlags network;
+  std::int64_t images = 0, epochs = 1;
   std::optional<std::string> own;
   std::vector<std::string> offers;
   std::string objective = "cost";
@@ -31,17 +26,7 @@ struct RentFlags {
 };
 
 void declare(CLI::App& app, RentFlags& flags) {
-  app.add_option("--model", flags.model, "a name that regatta models lists")
-      ->required()
-      ->type_name("NAME");
-  app.add_option("--input", flags.input, "image size, if not the model's own")->type_name("CxHxW");
-  app.add_option("--classes", flags.classes, "classes, if not the model's own")
-      ->type_name("N")
-      ->check(whole_number(2));
-  app.add_option("--batch", flags.batch, "images per step")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str();
+  declare_model(app, flags.network);
   app.add_option("--images", flags.images, "of an epoch")
       ->required()
       ->type_name("N")
@@ -62,23 +47,6 @@ void declare(CLI::App& app, RentFlags& flags) {
   app.footer(
       "Example:\n  regatta rent --model resnet50 --images 1281167 --epochs 90 \\\n"
       "    --own mine.json --offer cloud.json");
-}
-
-TrainJob job_for(const RentFlags& flags) {
-  CellOptions cell;
-  cell.model = flags.model;
-  cell.input = flags.input;
-  cell.batch = flags.batch;
-  cell.classes = flags.classes;
-  cell.steps = made_up_steps;
-  JobOptions options;
-  options.model = flags.model;
-  options.batch = flags.batch;
-  options.classes = flags.classes;
-  if (flags.input) options.input = Shape::parse(*flags.input);
-  options.test = "none";
-  options.data = bench_data(cell);
-  return make_job(options);
 }
 
 struct Offer {
@@ -189,8 +157,8 @@ int run_rent(std::span<const char* const> arguments) {
   if (flags.json_file) require_writable(*flags.json_file);
   if (flags.images > INT64_MAX / flags.epochs)
     throw InputError("--images times --epochs is more than can be counted");
-  const TrainJob job = job_for(flags);
-  Json json{{"model", flags.model}, {"images", flags.images}, {"epochs", flags.epochs}};
+  const TrainJob job = job_of(flags.network);
+  Json json{{"model", flags.network.model}, {"images", flags.images}, {"epochs", flags.epochs}};
   std::optional<Offer> own;
   std::string text;  // printed last: a simulation is a child process, which would print it again
   if (flags.own) {

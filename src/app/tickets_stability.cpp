@@ -7,13 +7,11 @@
 #include "app/command.h"
 #include "app/evaluating.h"
 #include "app/tickets_command.h"
-#include "app/tickets_work.h"
+#include "app/tickets_runs.h"
 #include "base/error.h"
-#include "data/dataset.h"
 #include "tickets/folder.h"
 #include "tickets/line.h"
 #include "train/checkpoint.h"
-#include "train/loop.h"
 
 namespace regatta::app {
 namespace {
@@ -22,11 +20,8 @@ namespace fs = std::filesystem;
 using namespace tickets;
 
 struct StabilityFlags {
-  std::string model, data, out, resets = "0";
-  int seeds = 1, points = 11;
-  std::int64_t epochs = 1;
-  std::uint64_t seed = 1;
-  WorkFlags work;
+  RunsFlags runs;
+  int points = 11;
 };
 
 std::string twin_id(std::uint64_t seed, std::int64_t reset, char which) {
@@ -34,38 +29,25 @@ std::string twin_id(std::uint64_t seed, std::int64_t reset, char which) {
 }
 
 Search search_of(const StabilityFlags& flags, const std::vector<std::string>& extras) {
-  refuse_own_flags(extras);
   // Their seed makes the images too, and twins would train on different data.
-  if (flags.data.find("synth") != std::string::npos)
-    throw InputError("--data " + flags.data +
+  if (flags.runs.data.find("synth") != std::string::npos)
+    throw InputError("--data " + flags.runs.data +
                      ": synthetic images change with the seed, which gives the order here; use "
                      "data from files");
-  std::error_code code;
-  const bool file = fs::exists(flags.model, code);
-  Search search;
-  search.train = {"--model", file ? fs::absolute(flags.model).string() : flags.model, "--data",
-                  absolute_spec(flags.data)};
-  search.train.insert(search.train.end(), extras.begin(), extras.end());
-  const TrainFacts facts = facts_of(search.train);
-  search.samples_per_step = facts.samples_per_step;
-  search.steps_per_epoch = facts.steps_per_epoch;
-  search.last_step = last_step_of(flags.epochs, std::nullopt, facts.steps_per_epoch);
-  search.resets = parse_resets(flags.resets, facts.steps_per_epoch);
+  Search search = search_without_jobs(flags.runs, extras);
   search.controls.clear();
   for (const std::int64_t reset : search.resets)
     if (reset >= search.last_step)
       throw InputError("--resets: step " + std::to_string(reset) +
                        " is not before the last step, " + std::to_string(search.last_step));
-  for (int i = 0; i < flags.seeds; ++i) {
-    const std::uint64_t seed = flags.seed + static_cast<std::uint64_t>(i);
-    search.seeds.push_back(seed);
+  for (const std::uint64_t seed : search.seeds) {
     const std::string dense = "seed" + std::to_string(seed) + "-dense";
     search.jobs.push_back({.id = dense, .seed = seed, .steps = search.last_step});
     for (const std::int64_t reset : search.resets)
       for (const char which : {'a', 'b'})
         search.jobs.push_back({.id = twin_id(seed, reset, which),
                                .kind = JobKind::twin,
-                               // Far from the seeds of dense runs, so that no order comes again.
+                               // Further than --seeds allows, so that no order comes again.
                                .seed = seed + (which == 'a' ? 1000003u : 2000003u),
                                .reset = reset,
                                .start = dense,
@@ -96,34 +78,11 @@ std::vector<double> errors_between(const fs::path& first, const fs::path& second
 
 std::function<int()> declare_tickets_stability(CLI::App& app) {
   const auto flags = std::make_shared<StabilityFlags>();
-  app.add_option("--model", flags->model, "as regatta train has it")
-      ->required()
-      ->type_name("NAME|FILE");
-  app.add_option("--data", flags->data, "likewise, with test data")->required()->type_name("SPEC");
-  app.add_option("--out", flags->out, "folder of the runs; one that is there is gone on with")
-      ->required()
-      ->type_name("DIR");
-  app.add_option("--resets", flags->resets, "steps, or epochs such as 2e, to start twins from")
-      ->type_name("N|Ne,...")
-      ->capture_default_str();
-  app.add_option("--seeds", flags->seeds, "repetitions")
-      ->type_name("S")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
-  app.add_option("--seed", flags->seed, "the first of the seeds")
-      ->type_name("N")
-      ->check(whole_number(0, 1000000))
-      ->capture_default_str();
-  app.add_option("--epochs", flags->epochs, "of the dense run; twins end where it ends")
-      ->type_name("E")
-      ->check(whole_number(1, 1000000))
-      ->capture_default_str();
+  declare_runs(app, flags->runs, "twins");
   app.add_option("--points", flags->points, "tests along the line, both ends counted")
       ->type_name("N")
       ->check(whole_number(3, 1001))
       ->capture_default_str();
-  declare_work(app, flags->work);
-  app.allow_extras();
   app.footer(
       "All other flags are those of regatta train.\n"
       "Example:\n  regatta tickets stability --model lenet5 --data mnist --resets 0,100,1e "
@@ -131,11 +90,11 @@ std::function<int()> declare_tickets_stability(CLI::App& app) {
   return [flags, &app] {
     DiskLayer files;
     const Search search = search_of(*flags, app.remaining());
-    SearchFolder::write(files, flags->out, search);
-    WorkFlags work = flags->work;
+    SearchFolder::write(files, flags->runs.out, search);
+    WorkFlags work = flags->runs.work;
     work.json_file.reset();  // the result is the command's own
-    if (const int code = work_on(flags->out, work); code != 0) return code;
-    SearchFolder folder(files, flags->out);
+    if (const int code = work_on(flags->runs.out, work); code != 0) return code;
+    SearchFolder folder(files, flags->runs.out);
     folder.refresh();
     Json rows = Json::array();
     std::printf("%10s %6s %12s %12s %10s\n", "reset", "seed", "error, ends", "on the way",
@@ -151,7 +110,7 @@ std::function<int()> declare_tickets_stability(CLI::App& app) {
         rows.push_back(
             {{"reset", reset}, {"seed", seed}, {"errors", errors}, {"barrier", barrier(errors)}});
       }
-    write_json_result(flags->work.json_file, {{"rows", rows}});
+    write_json_result(flags->runs.work.json_file, {{"rows", rows}});
     return 0;
   };
 }

@@ -1,5 +1,5 @@
 // `tickets transfer`: do tickets of one data set win on another?
-#include <iostream>
+#include <map>
 #include <memory>
 
 #include "app/command.h"
@@ -7,6 +7,7 @@
 #include "app/tickets_command.h"
 #include "app/tickets_work.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "data/dataset.h"
 #include "tickets/folder.h"
@@ -29,13 +30,27 @@ struct TransferFlags {
   WorkFlags work;
 };
 
-void copy_into(const fs::path& from, const fs::path& to) {
-  std::error_code code;
-  fs::create_directories(to.parent_path(), code);
-  if (!code) fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
-  if (code)
-    throw InputError("cannot copy '" + from.string() + "' to '" + to.string() +
-                     "': " + code.message());
+// What the new search needs beside its jobs, by the file's place in its folder.
+struct Files {
+  std::map<std::string, fs::path> taken;      // masks and weights of the finished search
+  std::map<std::string, std::uint64_t> made;  // weights that are drawn from this seed
+  std::optional<Graph> network = {};          // whose weights these are
+};
+
+// A file that is there stays as it is: it must hold the same, or it belongs to a transfer from
+// another search. Throws InputError.
+void write_files(FileLayer& layer, const fs::path& folder, const Files& files) {
+  for (const auto& [name, from] : files.taken) {
+    const fs::path path = folder / name;
+    layer.make_folder(path.parent_path());
+    if (layer.create(path, read_file(from)) || sha256_of_file(path) == sha256_of_file(from))
+      continue;
+    throw InputError("'" + path.string() +
+                     "' belongs to another transfer; name another folder with --out");
+  }
+  for (const auto& [name, seed] : files.made)
+    if (!fs::exists(folder / name))
+      write_safetensors(folder / name, new_weights(*files.network, seed));
 }
 
 // Which levels are taken over: those asked for, or all.
@@ -46,8 +61,8 @@ bool wanted(const TransferFlags& flags, int level) {
   return false;
 }
 
-// Copies masks and weights out of the finished search and makes the new one.
-Search search_of(const TransferFlags& flags, SearchFolder& source) {
+// The new search; `files` gets the masks and weights that it takes over from the finished one.
+Search search_of(const TransferFlags& flags, SearchFolder& source, Files& files) {
   Search search = source.search();
   for (std::size_t i = 0; i + 1 < search.train.size(); ++i)
     if (search.train[i] == "--data") search.train[i + 1] = absolute_spec(flags.data);
@@ -58,8 +73,7 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
       std::max<std::int64_t>(1, source.search().last_step / source.search().steps_per_epoch));
   search.last_step = last_step_of(epochs, std::nullopt, facts.steps_per_epoch);
   search.jobs.clear();
-  const fs::path out = flags.out;
-  std::optional<Graph> network;  // for the new data
+  std::optional<Graph>& network = files.network;  // for the new data
   for (const tickets::Job& ticket : source.jobs()) {
     const bool done = source.state(source.index_of(ticket.id)).done();
     if (ticket.kind == JobKind::dense)
@@ -84,9 +98,9 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
                      .mask = "masks/" + ticket.id + ".safetensors",
                      .init = "weights/seed" + std::to_string(ticket.seed) + "-reset" +
                              std::to_string(ticket.reset) + ".safetensors"};
-    copy_into(mask_file, out / job.mask);
-    copy_into(kept_checkpoint(source.run_of(ticket.start), ticket.reset) / "model.safetensors",
-              out / job.init);
+    files.taken[job.mask] = mask_file;
+    files.taken[job.init] =
+        kept_checkpoint(source.run_of(ticket.start), ticket.reset) / "model.safetensors";
     search.jobs.push_back(job);
     const std::string stem = ticket.id.substr(0, ticket.id.rfind('-') + 1);
     tickets::Job random = job, fresh = job;
@@ -95,8 +109,7 @@ Search search_of(const TransferFlags& flags, SearchFolder& source) {
     fresh.kind = JobKind::fresh;
     fresh.id = stem + "fresh";
     fresh.init = "weights/seed" + std::to_string(ticket.seed) + "-fresh.safetensors";
-    write_safetensors(out / fresh.init,
-                      new_weights(*network, random_bits(ticket.seed, stream_of("fresh"), 0)));
+    files.made[fresh.init] = random_bits(ticket.seed, stream_of("fresh"), 0);
     search.jobs.push_back(random);
     search.jobs.push_back(fresh);
   }
@@ -124,7 +137,7 @@ std::function<int()> declare_tickets_transfer(CLI::App& app) {
   app.add_option("--epochs", flags->epochs, "on the other data (default: as many as before)")
       ->type_name("E")
       ->check(whole_number(1, 1000000));
-  app.add_flag("--no-work", flags->no_work, "make the folder, and leave the jobs to other workers");
+  add_no_work_flag(app, flags->no_work);
   declare_work(app, flags->work);
   app.footer(
       "Every ticket starts with its own early weights, beside the same mask with new weights, a\n"
@@ -135,14 +148,12 @@ std::function<int()> declare_tickets_transfer(CLI::App& app) {
     DiskLayer files;
     SearchFolder source(files, flags->folder);
     source.refresh();
-    files.make_folder(flags->out);
-    const Search search = search_of(*flags, source);
-    SearchFolder::write(files, flags->out, search);
-    if (!flags->no_work) return work_on(flags->out, flags->work);
-    std::cout << search.jobs.size() << " jobs in " << flags->out
-              << "; start workers with: regatta tickets work " << flags->out << "\n";
-    write_search_result(flags->work.json_file, flags->out, search.jobs.size(), 0);
-    return 0;
+    Files taken;
+    const Search search = search_of(*flags, source, taken);
+    // The files come before the search, so that a worker which sees it finds them all.
+    SearchFolder::require_same_or_none(files, flags->out, search);
+    write_files(files, flags->out, taken);
+    return make_search(flags->out, search, flags->no_work, flags->work);
   };
 }
 

@@ -111,6 +111,12 @@ std::string flag_value(const std::vector<std::string>& flags, const std::string&
   return "";
 }
 
+// For --json: the search's folder, how many jobs it has, and how many of them are done.
+void write_search_result(const std::optional<std::string>& json_file, const fs::path& search,
+                         std::size_t jobs, std::size_t done) {
+  write_json_result(json_file, {{"search", search.string()}, {"jobs", jobs}, {"done", done}});
+}
+
 }  // namespace
 
 void refuse_own_flags(const std::vector<std::string>& extras) {
@@ -178,11 +184,6 @@ void declare_work(CLI::App& app, WorkFlags& flags) {
   add_json_flag(app, flags.json_file);
 }
 
-void write_search_result(const std::optional<std::string>& json_file, const fs::path& search,
-                         std::size_t jobs, std::size_t done) {
-  write_json_result(json_file, {{"search", search.string()}, {"jobs", jobs}, {"done", done}});
-}
-
 int work_on(const fs::path& search, const WorkFlags& flags) {
   if (flags.json_file) require_writable(*flags.json_file);
   DiskLayer files;
@@ -231,6 +232,21 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
   require_all_done(folder);
   std::cout << "all jobs are done; see: regatta tickets report " << search.string() << "\n";
   return 0;
+}
+
+int make_search(const fs::path& folder, const Search& search, bool no_work,
+                const WorkFlags& flags) {
+  DiskLayer files;
+  SearchFolder::write(files, folder, search);
+  if (!no_work) return work_on(folder, flags);
+  std::cout << search.jobs.size() << " jobs in " << folder.string()
+            << "; start workers with: regatta tickets work " << folder.string() << "\n";
+  write_search_result(flags.json_file, folder, search.jobs.size(), 0);
+  return 0;
+}
+
+void add_no_work_flag(CLI::App& app, bool& no_work) {
+  app.add_flag("--no-work", no_work, "make the folder, and leave the jobs to other workers");
 }
 
 std::function<int()> declare_tickets_work(CLI::App& app) {

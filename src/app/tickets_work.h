@@ -19,13 +19,15 @@ struct WorkFlags {
 };
 void declare_work(CLI::App& app, WorkFlags& flags);
 
-// For --json: the search's folder, how many jobs it has, and how many of them are done.
-void write_search_result(const std::optional<std::string>& json_file,
-                         const std::filesystem::path& search, std::size_t jobs, std::size_t done);
-
 // Does jobs of the search until all are done, or until a signal. Returns the exit code; throws
 // InputError if jobs failed for good.
 int work_on(const std::filesystem::path& search, const WorkFlags& flags);
+
+// Makes the folder of a search, or finds that it holds the same one, and works on it, unless
+// `no_work`: then it says how others can. Returns the exit code.
+int make_search(const std::filesystem::path& folder, const tickets::Search& search, bool no_work,
+                const WorkFlags& flags);
+void add_no_work_flag(CLI::App& app, bool& no_work);
 
 // How long a search's jobs take depends on these, which `regatta train` finds out: it is asked with
 // the flags of the search, and its complaints are passed on.

@@ -102,6 +102,9 @@ struct NodeUse {
 };
 
 struct Problem {
+  // Of a network whose batch norm works on groups of samples, a "sample" of all numbers here is a
+  // whole group: shares and chunks are made of them.
+  std::int64_t samples_per_group = 1;
   std::int64_t batch = 1;
   std::int64_t images = 1;  // of the whole run
   std::vector<NodeKind> nodes;

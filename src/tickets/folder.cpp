@@ -38,16 +38,22 @@ SearchFolder::SearchFolder(FileLayer& files, fs::path path)
   }
 }
 
-void SearchFolder::write(FileLayer& files, const fs::path& path, const Search& search) {
-  files.make_folder(path / "workers");
-  for (const Job& job : search.jobs) files.make_folder(job_folder(path, job.id));
-  // The file goes last: whoever sees it finds all folders.
-  if (files.create(path / search_name, to_json(search).dump(1) + "\n")) return;
-  if (read_search(files, path) != search)
+void SearchFolder::require_same_or_none(FileLayer& files, const fs::path& path,
+                                        const Search& search) {
+  if (files.read(path / search_name) && read_search(files, path) != search)
     throw InputError("'" + path.string() +
                      "' holds another search; name another folder, or go on with that one: regatta "
                      "tickets work " +
                      path.string());
+}
+
+void SearchFolder::write(FileLayer& files, const fs::path& path, const Search& search) {
+  require_same_or_none(files, path, search);
+  files.make_folder(path / "workers");
+  for (const Job& job : search.jobs) files.make_folder(job_folder(path, job.id));
+  // The file goes last: whoever sees it finds all folders.
+  if (!files.create(path / search_name, to_json(search).dump(1) + "\n"))
+    require_same_or_none(files, path, search);
 }
 
 void SearchFolder::refresh() {

@@ -27,6 +27,9 @@ class SearchFolder {
   // Throws InputError if `path` holds no search or one that cannot be read.
   SearchFolder(FileLayer& files, std::filesystem::path path);
 
+  // Throws InputError if the folder holds another search, or a search.json that cannot be read.
+  static void require_same_or_none(FileLayer& files, const std::filesystem::path& path,
+                                   const Search& search);
   // Makes the folder, or finds that it holds the same search. Throws InputError if it holds another
   // one or something else.
   static void write(FileLayer& files, const std::filesystem::path& path, const Search& search);

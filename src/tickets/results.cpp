@@ -100,20 +100,32 @@ Win win_over(const Results& results, std::int64_t reset, JobKind control, int le
   return win;
 }
 
+// How many jobs the worker of `span` did at a time while it lasted, on average, with its own.
+double side_by_side(const WorkSpan& span, const std::vector<WorkSpan>& spans) {
+  if (span.end <= span.begin) return 1;
+  double together = 0;
+  for (const WorkSpan& other : spans)
+    if (other.worker == span.worker)
+      together += std::max(0.0, std::min(span.end, other.end) - std::max(span.begin, other.begin));
+  return together / (span.end - span.begin);
+}
+
 Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   Scaling scaling;
   double fastest = 0, begin = std::numeric_limits<double>::infinity(), end = 0, images = 0;
-  std::map<std::string, double> speeds;  // by worker
+  std::map<std::string, double> at_a_time;  // by job: how many its worker did side by side
+  for (const WorkSpan& span : results.spans) {
+    begin = std::min(begin, span.begin);
+    end = std::max(end, span.end);
+    if (span.finished) at_a_time[span.job] = side_by_side(span, results.spans);
+  }
+  std::map<std::string, double> speeds;  // by worker: images/s of all its jobs together
   for (const ResultRow& row : results.rows) {
     images += static_cast<double>(row.job.steps * folder.search().samples_per_step);
     if (row.images_per_s <= 0) continue;
     double& speed = speeds[row.worker];
-    speed = std::max(speed, row.images_per_s);
+    speed = std::max(speed, row.images_per_s * at_a_time[row.job.id]);
     fastest = std::max(fastest, speed);
-  }
-  for (const WorkSpan& span : results.spans) {
-    begin = std::min(begin, span.begin);
-    end = std::max(end, span.end);
   }
   scaling.workers = speeds.size();
   if (fastest <= 0 || end <= begin) return scaling;
@@ -121,6 +133,7 @@ Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   scaling.span_s = end - begin;
   scaling.speed_up = scaling.work_s / scaling.span_s;
   for (const auto& [worker, speed] : speeds) scaling.ideal += speed / fastest;
+  scaling.of_ideal = scaling.speed_up / scaling.ideal;
   const std::vector<JobWork> works = works_of(folder.search());
   double all = 0;
   for (const JobWork& work : works) all += work.work;
@@ -195,6 +208,7 @@ Json to_json(const Scaling& scaling) {
           {"span_s", scaling.span_s},
           {"speed_up", scaling.speed_up},
           {"ideal", scaling.ideal},
+          {"of_ideal", scaling.of_ideal},
           {"chain_share", scaling.chain_share},
           {"curve", curve}};
 }
@@ -277,10 +291,12 @@ std::string results_table(const Results& results, const Search& search) {
   }
   const Scaling& scaling = results.scaling;
   if (scaling.span_s > 0) {
-    std::snprintf(line, sizeof line,
-                  "%zu of %zu jobs done by %zu worker%s in %.0f s: speed-up %.2f of %.2f\n",
-                  results.rows.size(), results.jobs, scaling.workers,
-                  scaling.workers == 1 ? "" : "s", scaling.span_s, scaling.speed_up, scaling.ideal);
+    std::snprintf(
+        line, sizeof line,
+        "%zu of %zu jobs done by %zu worker%s in %.0f s: speed-up %.2f of %.2f (%.0f%% of "
+        "the heterogeneous ideal)\n",
+        results.rows.size(), results.jobs, scaling.workers, scaling.workers == 1 ? "" : "s",
+        scaling.span_s, scaling.speed_up, scaling.ideal, 100 * scaling.of_ideal);
     text += line;
   }
   return text;

@@ -57,10 +57,13 @@ struct Win {
 
 struct Scaling {
   std::size_t workers = 0;
-  double work_s = 0;       // of all jobs that are done, on the fastest worker alone
+  // Of all jobs that are done, on the fastest worker alone, with as many side by side as it did.
+  double work_s = 0;
   double span_s = 0;       // from the first claim to the last result
   double speed_up = 0;     // work / span
-  double ideal = 0;        // all workers' speeds together, beside the fastest
+  double ideal = 0;        // all workers' speeds together, each with its jobs side by side, beside
+                           // the fastest worker's
+  double of_ideal = 0;     // speed_up / ideal
   double chain_share = 0;  // of the work: the longest chain of jobs that wait for each other
   struct Point {
     int workers = 1;

@@ -1,16 +1,14 @@
 #include "tickets/train_job.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
+#include <memory>
 #include <sstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
-#include "platform/energy.h"
 #include "tickets/child_process.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
@@ -56,7 +54,8 @@ bool share_if_whole(const fs::path& checkpoint, const fs::path& copy) {
   if (manifest_fault(checkpoint)) return false;
   try {
     share_checkpoint(checkpoint, copy);
-  } catch (const InputError&) {
+  } catch (const InputError& error) {
+    if (says_no_room(error.what())) throw;
     return false;  // its owner, who was taken for gone, removed it meanwhile
   }
   if (!manifest_fault(copy)) return true;
@@ -70,12 +69,15 @@ bool adopt(const fs::path& from, const fs::path& to) {
   if (!fs::exists(from / "run.json") || !has_checkpoints(from)) return false;
   std::error_code ignored;
   fs::remove_all(to, ignored);
-  fs::create_directories(to / "checkpoints");
+  std::error_code code;
+  fs::create_directories(to / "checkpoints", code);
+  if (code) throw InputError("cannot create '" + to.string() + "': " + code.message());
   bool found = false;
   try {
     const fs::path latest = latest_checkpoint(from);
     found = share_if_whole(latest, to / "checkpoints" / latest.filename());
-  } catch (const InputError&) {
+  } catch (const InputError& error) {
+    if (says_no_room(error.what())) throw;
     return false;
   }
   if (!found) return false;
@@ -96,20 +98,14 @@ Json layers_of(const Mask& mask) {
   return layers;
 }
 
-bool says_no_room(const std::string& text) {
-  return std::ranges::any_of(std::vector{ENOSPC, EDQUOT, EROFS}, [&](int cause) {
-    return text.find(std::strerror(cause)) != std::string::npos;
-  });
-}
-
 class ProgramJob : public RunningJob {
  public:
   ProgramJob(const std::vector<std::string>& arguments, fs::path claim, std::int64_t last_step,
-             Json about, const EnergyOptions& energy)
+             Json about, SharedEnergy& energy, int cpus)
       : claim_(std::move(claim)),
         last_step_(last_step),
         about_(std::move(about)),
-        energy_(energy),
+        energy_(energy, cpus),
         child_(arguments, claim_ / said_name) {}
 
   std::optional<Outcome> poll() override {
@@ -142,13 +138,8 @@ class ProgramJob : public RunningJob {
                     100 * found->at("test_accuracy").get<double>());
       outcome.why = text;
     }
-    double joules = 0;
-    bool measured = true;
-    for (const Energy& each : energy_.read()) {
-      joules += each.joules;
-      measured &= each.measured;
-    }
-    outcome.result = {{"joules", joules}, {"joules_measured", measured}};
+    const Energy energy = energy_.read();
+    outcome.result = {{"joules", energy.joules}, {"joules_measured", energy.measured}};
     about_.update(*found);
     outcome.result["outcome"] = about_;
     return outcome;
@@ -165,7 +156,7 @@ class ProgramJob : public RunningJob {
   fs::path claim_;
   std::int64_t last_step_;
   Json about_;  // of the outcome, what was known before training
-  EnergyMeter energy_;
+  SharedEnergy::Share energy_;
   ChildProcess child_;
   bool stopped_ = false;
 };
@@ -183,7 +174,10 @@ class FinishedJob : public RunningJob {
 
 }  // namespace
 
-ProgramTrainer::ProgramTrainer(TrainerOptions options) : options_(std::move(options)) {}
+ProgramTrainer::ProgramTrainer(TrainerOptions options)
+    : options_(std::move(options)),
+      energy_([meter = std::make_shared<EnergyMeter>(
+                   EnergyOptions{.cpus = 1, .gpus = options_.gpus})] { return meter->read(); }) {}
 
 std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, std::size_t number,
                                                   int claim, int slots) {
@@ -242,8 +236,8 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
   add("--workers", std::to_string(cpus));
   arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
   arguments.insert(arguments.end(), {"--no-refine", "--quiet"});
-  return std::make_unique<ProgramJob>(arguments, place, search.last_step, std::move(about),
-                                      EnergyOptions{.cpus = cpus, .gpus = options_.gpus});
+  return std::make_unique<ProgramJob>(arguments, place, search.last_step, std::move(about), energy_,
+                                      cpus);
 }
 
 void ProgramTrainer::tidy(const SearchFolder& folder, std::size_t job, int claim) {

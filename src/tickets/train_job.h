@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tickets/shared_energy.h"
 #include "tickets/worker.h"
 
 namespace regatta::tickets {
@@ -29,6 +30,7 @@ class ProgramTrainer : public Trainer {
 
  private:
   TrainerOptions options_;
+  SharedEnergy energy_;
 };
 
 // Weights of the network drawn from `seed`, as a file that `train --init` takes.

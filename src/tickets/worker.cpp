@@ -1,7 +1,10 @@
 #include "tickets/worker.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -36,6 +39,12 @@ double median(std::vector<double> values) {
 }
 
 }  // namespace
+
+bool says_no_room(const std::string& error) {
+  return std::ranges::any_of(std::array{ENOSPC, EDQUOT, EROFS}, [&](int cause) {
+    return error.find(std::strerror(cause)) != std::string::npos;
+  });
+}
 
 struct Worker::Slot {
   std::size_t job = 0;
@@ -75,7 +84,7 @@ bool Worker::round() {
     if (stopping_) return !slots_.empty();
     folder_.refresh();
     if (slots_.empty() && folder_.over()) return false;
-    claim_jobs();
+    if (!no_room_) claim_jobs();
     trouble_since_.reset();
   } catch (const InputError& error) {
     const Seconds now = files_.now();
@@ -214,7 +223,9 @@ bool Worker::start(std::size_t job, int claim) {
   try {
     slot->running = trainer_.start(folder_, job, claim, slot->slots);
   } catch (const InputError& error) {
-    slot->outcome = Outcome{.kind = Outcome::Kind::failed, .why = error.what()};
+    slot->outcome =
+        Outcome{.kind = says_no_room(error.what()) ? Outcome::Kind::no_room : Outcome::Kind::failed,
+                .why = error.what()};
   }
   const bool started = slot->running != nullptr;
   slots_.push_back(std::move(slot));

@@ -27,6 +27,9 @@ struct Outcome {
   double images_per_s = 0;  // 0: unknown
 };
 
+// The error is of the machine, not of the job: its disk is full, over quota or read-only.
+bool says_no_room(const std::string& error);
+
 // A job under way. Destroying it ends it at once.
 class RunningJob {
  public:
@@ -40,7 +43,7 @@ class Trainer {
   virtual ~Trainer() = default;
   // `claim` is the number of the log's entry by which the job is the caller's; the job shares the
   // machine with others, `slots` in all. All that it waits for is done. Throws InputError if it
-  // cannot be started.
+  // cannot be started: the job's failure, unless says_no_room().
   virtual std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
                                             int slots) = 0;
   // The job is done, by this claim: what earlier claims left behind may go.

@@ -109,6 +109,35 @@ TEST(PlanObjective, TellsAllThatItPromises) {
       0);
 }
 
+TEST(PlanObjective, SharesAreWholeGroupsWhereBatchNormHasThem) {
+  const auto plan = [](Planner& planner, const std::string& batch) {
+    return run_regatta({"plan", "--model", "resnet20", "--batch", batch, "--batch-norm", "group:16",
+                        "--platform", gallery("lab.json"), "--objective", "time", "--images",
+                        "1000", "--deadline", "100000", "--out", planner.path("plan.json"),
+                        "--json", planner.path("result.json")});
+  };
+  Planner planner;
+  const ProgramRun run = plan(planner, "160");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json result = read_json(planner.path("result.json"));
+  std::int64_t samples = 0, used = 0;
+  for (const Json& device : result["devices"]) {
+    EXPECT_EQ(device["share"].get<std::int64_t>() % 16, 0) << device["node"];
+    samples += device["share"].get<std::int64_t>();
+    used += device["used"].get<bool>() ? 1 : 0;
+  }
+  EXPECT_EQ(samples, 160);
+  EXPECT_GT(used, 1);
+  EXPECT_EQ(result["images"], 1000);
+  EXPECT_LE(result["bound"]["step_s"].get<double>(), step_of(result));
+  EXPECT_EQ(
+      run_regatta({"simulate", planner.path("plan.json"), "--platform", gallery("lab.json")}).code,
+      0);
+  const ProgramRun broken = plan(planner, "100");
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("--batch 100 is no multiple of --batch-norm group:16"));
+}
+
 TEST(PlanObjective, EnergyPlansUseNoMoreJoulesThanTimePlans) {
   for (const char* name : {"lab.json", "two-sites.json", "gpu-and-old.json"}) {
     Planner planner;

@@ -121,6 +121,28 @@ TEST_F(TicketSearch, OneCommandDoesAllAndGoesOnWhereItStopped) {
             0)
       << what_was_said();
   EXPECT_THAT(printed("tickets status @other"), HasSubstr("7 jobs: 7 done"));
+
+  // A search that differs in its data alone has other masks of the same names.
+  const auto masks = [&] {
+    std::map<std::string, std::string> bytes;
+    for (const auto& entry : fs::directory_iterator(at("other/masks")))
+      bytes[entry.path().filename()] = read_file(entry.path());
+    return bytes;
+  };
+  const auto before = masks();
+  ASSERT_EQ(code_of("tickets search --model tiny --data synth:1x12x12/3@32 --test "
+                    "synth:1x12x12/3@16 --batch 8 --lr 0.05 --masks 2 --rate 0.5 --resets 0,3 "
+                    "--epochs 1 --deterministic --out @search2 --workers 1"),
+            0)
+      << what_was_said();
+  for (const char* levels : {"2", "1,2"}) {
+    EXPECT_EQ(code_of(std::string("tickets transfer @search2 --data synth:1x12x12/3@48 --epochs 1 "
+                                  "--no-work --out @other --levels ") +
+                      levels),
+              2);
+    EXPECT_THAT(what_was_said(), HasSubstr("another"));
+    EXPECT_EQ(masks(), before) << "nothing may change before it is refused";
+  }
 }
 
 TEST_F(TicketSearch, WrongSearchesAreRefusedBeforeAnythingIsMade) {

@@ -1,9 +1,11 @@
 // Files in memory and clocks that tests set: a network file system with all its vices.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "tickets/file_layer.h"
@@ -31,6 +33,9 @@ class FaultyFiles : public FileLayer {
   bool full = false;     // nothing can be written
   bool cut_off = false;  // the process is dead: nothing reaches the store any more
   int lose_answers = 0;  // so many files will be created and reported as failures
+  bool mute = false;     // what is replaced is lost, and reported as done
+  // Called with the path before a file is created: the server stalls while others go on.
+  std::function<void(const std::filesystem::path&)> stall = {};
 
   std::optional<std::string> read(const std::filesystem::path& path) override {
     const auto at = store_.files.find(path.string());
@@ -40,6 +45,7 @@ class FaultyFiles : public FileLayer {
   }
 
   bool create(const std::filesystem::path& path, const std::string& bytes) override {
+    if (const auto wait = std::exchange(stall, nullptr)) wait(path);
     require_room(path);
     const bool made = !store_.files.contains(path.string());
     if (made) put(path, bytes);
@@ -54,7 +60,7 @@ class FaultyFiles : public FileLayer {
 
   void replace(const std::filesystem::path& path, const std::string& bytes) override {
     require_room(path);
-    put(path, bytes);
+    if (!mute) put(path, bytes);
   }
 
   std::vector<std::string> list(const std::filesystem::path& folder) override {

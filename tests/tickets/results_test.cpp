@@ -112,6 +112,28 @@ TEST_F(Found, SpeedUpIsAgainstTheFastestWorkerAlone) {
   }
 }
 
+// One worker that does two jobs at a time, each at 5 images a second.
+TEST_F(Found, AWorkersSpeedIsThatOfItsJobsSideBySide) {
+  double images = 0, at = 100;
+  for (std::size_t job = 0; job < search.jobs.size(); job += 2, at += 20)
+    for (const std::size_t each : {job, job + 1}) {
+      images += static_cast<double>(search.jobs[each].steps * 10);
+      JobLog& log = folder->log(each);
+      log.append(1, {EntryKind::claim, "a", {{"at", at}}});
+      log.append(2, {EntryKind::result,
+                     "a",
+                     {{"at", at + 20},
+                      {"claim", 1},
+                      {"images_per_s", 5.0},
+                      {"outcome", {{"test_accuracy", 0.5}}}}});
+    }
+  const Scaling scaling = results_of(*folder).scaling;
+  EXPECT_DOUBLE_EQ(scaling.ideal, 1);
+  EXPECT_DOUBLE_EQ(scaling.work_s, images / 10);
+  EXPECT_LE(scaling.of_ideal, 1);
+  EXPECT_DOUBLE_EQ(scaling.of_ideal, scaling.speed_up);
+}
+
 TEST_F(Found, CsvHasALineForEveryJobThatIsDone) {
   finish(0, 0.5);
   finish(1, 0.25);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -76,6 +78,8 @@ class FakeTrainer : public Trainer {
       : store_(store), trained_(trained), speed_(speed) {}
   std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
                                     int) override {
+    if (full_disk)
+      throw InputError("cannot write 'mask.safetensors': " + std::string(std::strerror(ENOSPC)));
     // Nobody begins a job that has a result, whatever it believes to see.
     for (int number = claim + 1; number < claim + 3; ++number) {
       char name[32];
@@ -87,6 +91,8 @@ class FakeTrainer : public Trainer {
     }
     return std::make_unique<FakeJob>(store_, trained_, job, claim, speed_);
   }
+
+  bool full_disk = false;  // where jobs are prepared
 
  private:
   Store& store_;
@@ -243,11 +249,94 @@ TEST_F(Workers, AFullDiskIsWaitedOutForAWhileAndThenEndsTheWorker) {
   expect_all_done();
 }
 
+TEST_F(Workers, AFullDiskWhileAJobIsPreparedEndsTheWorkerAndNotTheJob) {
+  for (const char* name : {"a", "b", "c"}) {  // more often than a job may fail
+    std::vector<std::unique_ptr<Process>> all;
+    all.push_back(process(name));
+    all.front()->trainer.full_disk = true;
+    EXPECT_THROW(run(all), InputError);
+  }
+  FaultyFiles files(store);
+  SearchFolder folder(files, "search");
+  folder.refresh();
+  for (std::size_t job = 0; job < folder.jobs().size(); ++job) {
+    EXPECT_EQ(folder.state(job).failures(), 0);
+    EXPECT_FALSE(folder.state(job).claimed()) << "it was given back";
+  }
+  std::vector<std::unique_ptr<Process>> all;
+  all.push_back(process("d"));
+  run(all);
+  expect_all_done();
+}
+
 TEST_F(Workers, AnAnswerThatWasLostDoesNotLoseTheClaim) {
   std::vector<std::unique_ptr<Process>> all;
   all.push_back(process("a"));
   all.front()->files.lose_answers = 1;
   run(all);
+  expect_all_done();
+  EXPECT_NEAR(trained.spent, all_work(), 0.1 * all_work());
+}
+
+// A result that is on its way for longer than the lease: meanwhile the job is taken over and done.
+TEST_F(Workers, AStalledResultOfAJobThatWasTakenOverCountsForNothing) {
+  std::vector<std::unique_ptr<Process>> all, others;
+  all.push_back(process("a"));
+  for (int i = 0; i < 30; ++i) tick(all);
+  std::filesystem::path late;
+  all.front()->files.stall = [&](const std::filesystem::path& path) {
+    late = path;
+    others.push_back(process("b"));
+    for (int i = 0; i < 600; ++i) tick(others);  // a minute
+  };
+  while (others.empty()) tick(all);
+  ASSERT_TRUE(store.files.contains(late.string()));
+  EXPECT_NE(store.files[late.string()].bytes.find("\"claim\""), std::string::npos)
+      << "the other worker's claim stands where the result was to go";
+  EXPECT_NE(store.files[late.string()].bytes.find("\"b\""), std::string::npos);
+  all.push_back(std::move(others.front()));
+  run(all);
+  expect_all_done();
+  EXPECT_NEAR(trained.spent, all_work() + 2, 0.1 * all_work()) << "no more than one job's rest";
+}
+
+// Its claims stand in the logs, but nobody sees it count.
+TEST_F(Workers, OneWhoseLeaseIsLostLosesItsJobsAndStopsWorkingOnThem) {
+  std::vector<std::unique_ptr<Process>> all;
+  all.push_back(process("slow", 0.1));  // a job takes it 80 seconds
+  all.front()->files.mute = true;
+  for (int i = 0; i < 20; ++i) tick(all);
+  all.push_back(process("b"));
+  run(all);
+  expect_all_done();
+  FaultyFiles files(store);
+  SearchFolder folder(files, "search");
+  folder.refresh();
+  const JobState& first = folder.state(0);
+  EXPECT_EQ(first.entries.front().worker, "slow");
+  EXPECT_EQ(first.last().worker, "b") << "it was taken over when the lease had run out";
+  EXPECT_LT(trained.spent, all_work() + 2 * 80 * 0.1 * static_cast<double>(search.jobs.size()));
+}
+
+TEST_F(Workers, OneThatSeesOldFilesDoesNoWorkOfOthersTwice) {
+  std::vector<std::unique_ptr<Process>> all;
+  all.push_back(process("a"));
+  all.push_back(process("b"));
+  all.back()->files.stale = Seconds{45};  // longer than the lease
+  run(all);
+  expect_all_done();
+  EXPECT_NEAR(trained.spent, all_work(), 0.1 * all_work());
+}
+
+TEST_F(Workers, AHeartbeatThatVanishesFromTheDiskForAMomentCostsNothing) {
+  std::vector<std::unique_ptr<Process>> all;
+  for (const char* name : {"a", "b"}) all.push_back(process(name));
+  for (int ticks = 0; tick(all); ++ticks) {
+    ASSERT_LT(ticks, 100000) << "it never ends";
+    if (ticks % 70 == 0)
+      for (const char* name : {"a", "b"})
+        store.files.erase(heartbeat_file("search", name).string());
+  }
   expect_all_done();
   EXPECT_NEAR(trained.spent, all_work(), 0.1 * all_work());
 }
