@@ -101,6 +101,14 @@ void require_this_machine(const Plan& plan, const std::string& platform_name,
   throw InputError(text);
 }
 
+void require_platform(const Plan& plan, const std::string& platform_name,
+                      const std::optional<std::string>& platform_file) {
+  if (!platform_file || plan.platform.empty()) return;
+  if (const std::string named = read_platform(*platform_file).fingerprint(); named != plan.platform)
+    throw InputError("the plan was made for platform '" + platform_name + "' (" + plan.platform +
+                     "), --platform " + *platform_file + " is " + named);
+}
+
 TrainJob job_of_plan(const PlanFile& file) {
   TrainJob job;
   job.recipe = file.recipe;

@@ -31,6 +31,10 @@ void add_backward_flag(CLI::App& app, std::optional<std::string>& backward);
 std::string machine_fingerprint();
 void require_this_machine(const Plan& plan, const std::string& platform_name,
                           const std::optional<std::string>& platform_file);
+// For a plan that several ranks are to follow, whose platform is no single machine: it must be the
+// one that --platform names, if it names any.
+void require_platform(const Plan& plan, const std::string& platform_name,
+                      const std::optional<std::string>& platform_file);
 
 // The job of a plan file or of a recorded run, without its data; the latter with the order in which
 // its tasks ran in a typical step.

@@ -121,10 +121,14 @@ int run_train(std::span<const char* const> arguments) {
     if (flags.init && flags.from)
       throw InputError("--init and --from exclude each other; give one");
     if (flags.init && !flags.resume) init = read_safetensors(*flags.init);
-    asked = asked_run(app, ranks ? flags_of_rank(flags) : flags, init);
+    asked = asked_run(app, ranks ? flags_of_rank(flags) : flags, init, ranks != nullptr);
   });
   std::string exchange;  // what is predicted of it
-  if (ranks)
+  if (ranks && flags.placement.plan) {
+    const std::string nodes = follow_plan(*ranks, asked.planned.job);
+    on_all_ranks(ranks.get(), [&] { slow_down(asked.planned.job.plan, flags.placement.slow); });
+    if (ranks->first()) std::cerr << nodes << "\n";
+  } else if (ranks)
     exchange = share_among(*ranks, asked.planned.job, rank_request(flags));
   else if (flags.resume && asked.planned.job.plan.nodes.size() > 1)
     gather_on_one(asked.planned.job, flags.job.workers.value_or(default_workers()));

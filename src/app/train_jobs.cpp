@@ -51,7 +51,8 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init) {
 }
 
 // A recipe and plan from a file, or from a run whose schedule is to be repeated.
-TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorFile& init) {
+TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorFile& init,
+                     bool ranks) {
   const std::string by = flags.placement.plan ? "--plan" : "--replay";
   TrainJob job;
   if (flags.placement.plan) {
@@ -67,11 +68,15 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
     }
-    require_this_machine(file.plan, file.platform_name, flags.placement.platform);
+    if (ranks)
+      require_platform(file.plan, file.platform_name, flags.placement.platform);
+    else
+      require_this_machine(file.plan, file.platform_name, flags.placement.platform);
     job = job_of_plan(file);
     // The same data, wherever it lies now.
     if (!flags.job.data.empty()) job.recipe.data = absolute_spec(flags.job.data);
   } else {
+    if (ranks) throw InputError("--replay is for one process: start it without a launcher");
     job = job_of_replay(*flags.placement.replay);
   }
   const std::set<std::string> allowed{"--plan",           "--replay",    "--platform",
@@ -95,7 +100,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
       flags.job.test.value_or(job.data->info().splits_coincide ? "none" : job.recipe.data);
   if (test != "none")
     job.test = open_for(job.recipe, test, Split::test, job.class_names, flags.job.strict);
-  slow_down(job.plan, flags.placement.slow);
+  // Over several ranks the first group of the plan may be another rank's: see follow_plan.
+  if (!ranks) slow_down(job.plan, flags.placement.slow);
   return job;
 }
 
@@ -155,7 +161,8 @@ CheckpointPolicy checkpoint_policy(const TrainFlags& flags, CheckpointPolicy pol
 
 }  // namespace
 
-AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init) {
+AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init,
+                   bool ranks) {
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
   AskedRun asked;
@@ -163,7 +170,7 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
     asked = resumed_run(app, flags);
   } else {
     if (flags.placement.from_file())
-      asked.planned.job = planned_job(app, flags, init);
+      asked.planned.job = planned_job(app, flags, init, ranks);
     else
       asked.planned = new_job(flags, init);
     TrainJob& job = asked.planned.job;

@@ -18,7 +18,9 @@ struct AskedRun {
 
 // `app` tells which flags were given; `init` holds the weights of --init, or nothing. Its plan may
 // be for several ranks, and is to be checked by require_runnable when it is what this process runs.
-// Throws InputError.
-AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init);
+// A plan file for several nodes is refused unless this process is one of several `ranks`. Throws
+// InputError.
+AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFile& init,
+                   bool ranks);
 
 }  // namespace regatta::app

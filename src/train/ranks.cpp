@@ -7,8 +7,10 @@
 #include <numeric>
 #include <sstream>
 
+#include "base/files.h"
 #include "base/version.h"
 #include "exec/teams.h"
+#include "plan/rank_nodes.h"
 #include "plan/rank_plan.h"
 #include "plan/shares.h"
 #include "platform/machine.h"
@@ -88,6 +90,14 @@ void keep_the_rest(Plan& plan, const Plan& before) {
   plan.placement = before.placement;
 }
 
+// `slow` by worker, see DeviceGroup; more workers than it names are as fast as they are.
+void keep_slow(Plan& plan, std::vector<double> slow) {
+  DeviceGroup& group = plan.nodes.front().groups.front();
+  if (slow.empty() || group.kind != DeviceKind::cpu) return;
+  slow.resize(static_cast<std::size_t>(group.workers), 1);
+  group.slow = std::move(slow);
+}
+
 // What a rank tells the first one of itself.
 Json resources_here(const TrainJob& job, const RankRequest& request) {
   return {{"workers", request.workers},
@@ -141,6 +151,24 @@ std::string predicted_text(NodeUpdate update, const std::vector<int>& sites, con
   std::snprintf(text, sizeof text, ", predicted to take %.3g ms for %.3g MB", 1e3 * seconds,
                 1e-6 * bytes);
   return text;
+}
+
+// This rank carries out its part of a plan in which nodes stand in the order of ranks.
+void take_part(Ranks& ranks, TrainJob& job, Plan whole, std::vector<int> sites) {
+  const auto number = static_cast<std::size_t>(ranks.rank());
+  job.plan_of_all = std::move(whole);
+  job.plan = plan_of_node(*job.plan_of_all, number);
+  job.plan.cpus = available_cpus();
+  job.ranks = {rank_place(*job.plan_of_all, number, std::move(sites)), ranks.transport(),
+               ranks.names()};
+}
+
+// Throws InputError if this rank has too few CPUs for its part of a plan.
+void require_fits_here(const Plan& part) {
+  const int cpus = cpus_of(part), there = available_cpus();
+  if (cpus > there)
+    throw InputError("node '" + part.nodes.front().name + "' of the plan uses " +
+                     std::to_string(cpus) + " CPUs, and this rank has " + std::to_string(there));
 }
 
 void require_shareable(const TrainJob& job, int ranks) {
@@ -249,6 +277,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       alone.chunks = request.chunks;
       Plan plan = make_plan(job.graph, part, alone);
       keep_the_rest(plan, job.plan);
+      keep_slow(plan, job.plan.nodes.front().groups.front().slow);
       own["speed"] = measured_speed(job, plan, part.batch);
     } catch (const std::exception& error) {
       failure = error.what();
@@ -293,12 +322,38 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
     if (!ranks.first()) throw ToldElsewhere();
     throw InputError(failure);
   }
-  job.plan_of_all = plan_from_json(Json::parse(ranks.from_first(plan_text)), job.graph);
-  const auto number = static_cast<std::size_t>(ranks.rank());
-  job.plan = plan_of_node(*job.plan_of_all, number);
-  job.plan.cpus = available_cpus();
-  job.ranks = {rank_place(*job.plan_of_all, number, sites), ranks.transport(), ranks.names()};
+  const std::vector<double> slow = job.plan.nodes.front().groups.front().slow;
+  take_part(ranks, job, plan_from_json(Json::parse(ranks.from_first(plan_text)), job.graph), sites);
+  keep_slow(job.plan, slow);
   return remark;
+}
+
+std::string follow_plan(Ranks& ranks, TrainJob& job) {
+  ranks.require_same("version", std::string(version));
+  ranks.require_same("the recipe", job.recipe.fingerprint());
+  ranks.require_same("a plan with fingerprint",
+                     sha256_hex(to_json(job.plan, job.graph).dump()).substr(0, 16));
+  std::string failure;
+  Plan whole;
+  RankNodes which;
+  try {
+    which = nodes_of_ranks(job.plan, ranks.hosts());
+    require_no_fault(rank_hindrances(job.plan));
+    whole = in_rank_order(job.plan, which);
+    require_fits_here(plan_of_node(whole, static_cast<std::size_t>(ranks.rank())));
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  ranks.agree(failure);
+  const std::vector<int> sites = whole.update == NodeUpdate::hierarchical
+                                     ? sites_of(ranks.machines(), links_of(ranks))
+                                     : ranks.machines();
+  std::string text;
+  for (std::size_t r = 0; r < which.nodes.size(); ++r)
+    text += (r ? ", " : "") + ranks.names()[r] + " is node '" + whole.nodes[r].name + "'";
+  text += which.by_host ? " by its name" : " by the order of the plan";
+  take_part(ranks, job, std::move(whole), sites);
+  return text;
 }
 
 void gather_on_one(TrainJob& job, int workers) {

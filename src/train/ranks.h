@@ -35,6 +35,7 @@ class Ranks {
   // By rank: those on one machine have one number.
   const std::vector<int>& machines() const { return machines_; }
   const std::vector<std::string>& node_names() const { return node_names_; }
+  const std::vector<std::string>& hosts() const { return hosts_; }  // by rank
 
   // Called by all ranks, each with what went wrong there, or "". If anything did, the first rank
   // throws InputError with the name of the rank, and the others ToldElsewhere.
@@ -72,6 +73,11 @@ struct RankRequest {
 // the first rank. Compares version, recipe and data. Called by all ranks. Comes back, on the first,
 // with what people may want to know of the exchange: its predicted time.
 std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request);
+
+// Replaces the job's plan, one for several nodes, by this rank's part of it: see nodes_of_ranks.
+// Compares version, recipe, data and plan. Called by all ranks. Comes back with a line for people
+// that says which rank is which node.
+std::string follow_plan(Ranks& ranks, TrainJob& job);
 
 // The job's plan for several ranks becomes one for this process alone.
 void gather_on_one(TrainJob& job, int workers);

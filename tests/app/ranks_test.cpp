@@ -98,6 +98,93 @@ TEST_F(RankedProgram, SharesFollowMeasuredSpeedUnlessTheyAreGiven) {
   EXPECT_EQ(samples, 32);
 }
 
+// A plan for two nodes of one core each, the first three times as fast, that are no hosts of ours.
+std::string plan_for_two_nodes(const fs::path& folder) {
+  const auto node = [](const char* name, double flops) {
+    return Json{{"name", name},
+                {"groups",
+                 {{{"name", "cpu"},
+                   {"kind", "cpu"},
+                   {"count", 1},
+                   {"memory_bytes", 17179869184},
+                   {"watts", {{"idle", 1}, {"active", 5}}},
+                   {"costs", {{"flops", flops}, {"memory_bandwidth", 4e10}}}}}}};
+  };
+  write_file(folder / "two.json",
+             Json{{"regatta_platform", 1},
+                  {"name", "two"},
+                  {"nodes", {node("fast", 6e10), node("slow", 2e10)}},
+                  {"network", {{"topology", "star"}, {"bandwidth", 1e9}, {"latency", 5e-5}}}}
+                 .dump());
+  const std::string file = (folder / "plan.json").string();
+  const ProgramResult planned =
+      run_program({regatta_program().string(), "plan", "--platform", (folder / "two.json").string(),
+                   "--model", "lenet5", "--data", "synth:1x28x28/10@96", "--batch", "32",
+                   "--update", "tree", "--out", file});
+  EXPECT_EQ(planned.status, 0) << planned.output;
+  return file;
+}
+
+std::vector<double> losses_of(const fs::path& json) {
+  std::vector<double> losses;
+  const Json result = read_json(json);
+  for (const Json& step : result["steps"]) losses.push_back(step["loss"].get<double>());
+  return losses;
+}
+
+TEST_F(RankedProgram, FollowsAPlanFileForSeveralNodes) {
+  const std::string plan = plan_for_two_nodes(folder_.path());
+  const Json nodes = read_json(plan)["plan"]["nodes"];
+  const fs::path two = folder_.path() / "two-ranks.json", one = folder_.path() / "one.json";
+  const Words by_plan{regatta_program().string(),
+                      "train",
+                      "--plan",
+                      plan,
+                      "--steps",
+                      "3",
+                      "--test",
+                      "none",
+                      "--json",
+                      two.string(),
+                      "--out",
+                      (folder_.path() / "run").string()};
+  const ProgramResult result = mpirun(2, by_plan);
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("is node 'fast', rank 1 on "), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("is node 'slow' by the order of the plan"), std::string::npos);
+  EXPECT_NE(result.output.find("gradients meet by tree"), std::string::npos) << result.output;
+  const Json followed = run_json("run")["plan"]["nodes"];
+  ASSERT_EQ(followed.size(), 2u);
+  for (std::size_t n = 0; n < 2; ++n) {
+    EXPECT_EQ(followed[n]["name"], nodes[n]["name"]);
+    EXPECT_EQ(followed[n]["groups"][0]["chunks"], nodes[n]["groups"][0]["chunks"]);
+    EXPECT_EQ(followed[n]["groups"][0]["workers"], nodes[n]["groups"][0]["workers"]);
+  }
+  EXPECT_GT(followed[0]["groups"][0]["share"], followed[1]["groups"][0]["share"]);
+
+  ASSERT_EQ(run_program(train("alone", {"--steps", "3", "--json", one.string()})).status, 0);
+  const std::vector<double> losses = losses_of(two), alone = losses_of(one);
+  ASSERT_EQ(losses.size(), alone.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], alone[i], 1e-4) << i;
+}
+
+TEST_F(RankedProgram, APlanFileNeedsARankForEachOfItsNodes) {
+  const std::string plan = plan_for_two_nodes(folder_.path());
+  const Words words{
+      regatta_program().string(),       "train", "--plan", plan, "--steps", "1", "--out",
+      (folder_.path() / "run").string()};
+  const std::string way_out = "start 2, such as by mpirun -n 2";
+  const ProgramResult three = mpirun(3, words);
+  EXPECT_EQ(three.status, 2);
+  EXPECT_NE(three.output.find("the plan is for 2 nodes, and 3 ranks were started: " + way_out),
+            std::string::npos)
+      << three.output;
+  const ProgramResult alone = run_program(words);
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_NE(alone.output.find("mpirun -n 2"), std::string::npos) << alone.output;
+  EXPECT_FALSE(fs::exists(folder_.path() / "run"));
+}
+
 TEST_F(RankedProgram, AMistakeIsToldOnceAndLeavesNothing) {
   const ProgramResult result = mpirun(2, train("run", {"--shares", "20,20"}));
   EXPECT_EQ(result.status, 2);
