@@ -39,6 +39,8 @@ SearchFolder::SearchFolder(FileLayer& files, fs::path path)
 }
 
 void SearchFolder::write(FileLayer& files, const fs::path& path, const Search& search) {
+  if (files.read(path / "run.json"))
+    throw InputError("'" + path.string() + "' is the folder of a run; name another one for jobs");
   files.make_folder(path / "workers");
   for (const Job& job : search.jobs) files.make_folder(job_folder(path, job.id));
   // The file goes last: whoever sees it finds all folders.
