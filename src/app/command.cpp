@@ -109,6 +109,13 @@ std::vector<std::string> known_to(const CLI::App& app) {
   return known;
 }
 
+// The command and the subcommand that was given, as a user types them: "regatta tickets search".
+std::string typed_name(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* each : app.get_subcommands()) name += " " + typed_name(*each);
+  return name;
+}
+
 }  // namespace
 
 std::span<const Command> commands() { return all_commands; }
@@ -140,7 +147,6 @@ bool parse(CLI::App& app, std::span<const char* const> arguments) {
   }
   // CLI11 takes its arguments from the back.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  const std::string way_out = "; " + app.get_name() + " --help tells its flags";
   try {
     app.parse(reversed);
     if (writes_to_standard_output(app)) reserve_standard_output();
@@ -150,7 +156,9 @@ bool parse(CLI::App& app, std::span<const char* const> arguments) {
     std::cout << app.help();
     return false;
   } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    const std::string way_out = "; " + typed_name(app) + " --help tells its flags";
+    std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    std::erase(unknown, "--");  // CLI11 keeps the mark after which all is positional
     if (unknown.empty()) throw InputError(one_line(error.what()) + way_out);
     const std::string flag = unknown.front().substr(0, unknown.front().find('='));
     throw InputError("'" + unknown.front() + "' is not known" + did_you_mean(flag, known_to(app)) +

@@ -1,11 +1,13 @@
-#include <signal.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -37,7 +39,11 @@ std::vector<Host> parse_hosts(const std::string& text) {
     const std::size_t colon = piece.find(':');
     Host host{piece.substr(0, colon), 1};
     const std::string count = colon == std::string::npos ? "1" : piece.substr(colon + 1);
-    if (host.name.empty() || host.name.starts_with('-') || count.empty() || count.size() > 4 ||
+    const bool named = !host.name.empty() && !host.name.starts_with('-') &&
+                       std::ranges::all_of(host.name, [](unsigned char c) {
+                         return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '@';
+                       });
+    if (!named || count.empty() || count.size() > 4 ||
         count.find_first_not_of("0123456789") != std::string::npos || std::stoi(count) < 1)
       throw InputError("--hosts " + text + ": use names and ranks of each, such as a:2,b");
     host.ranks = std::stoi(count);
@@ -56,11 +62,9 @@ std::string listed(const std::vector<Host>& hosts) {
 
 // What mpirun should do unless the user says otherwise: see docs/ranks.md.
 void set_defaults() {
-  const std::array<std::pair<const char*, const char*>, 7> settings{{
+  const std::array<std::pair<const char*, const char*>, 6> settings{{
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // ranks share out the CPUs themselves
       {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-      // After Ctrl-C ranks finish their step and write a checkpoint.
-      {"OMPI_MCA_odls_base_sigkill_timeout", "60"},
       // A machine that cannot be reached any more ends the run after some seconds.
       {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
       {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
@@ -75,13 +79,18 @@ void set_defaults() {
 
 volatile sig_atomic_t interrupted = 0;
 
-// Runs a program with this terminal; signals that would end this process are passed on.
+// Runs mpirun. The first signal that would end this process becomes SIGUSR1, which mpirun hands to
+// all ranks: they finish their step, save and end. mpirun's own way with Ctrl-C is to wait without
+// telling them, and then to kill them. The second signal ends mpirun.
 int run_here(const std::vector<std::string>& arguments) {
   static pid_t child = -1;
   ::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would leave nothing to wait for
   child = ::fork();
   if (child < 0) throw Error("cannot start a process");
   if (child == 0) {
+    ::setpgid(0, 0);  // a terminal's Ctrl-C must not reach mpirun
+    // A process in the background that reads from the terminal is stopped.
+    if (const int nothing = ::open("/dev/null", O_RDONLY); nothing >= 0) ::dup2(nothing, 0);
     std::vector<char*> pointers;
     for (const std::string& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
     pointers.push_back(nullptr);
@@ -89,13 +98,10 @@ int run_here(const std::vector<std::string>& arguments) {
     std::_Exit(127);
   }
   const auto pass_on = [](int signal) {
+    ::kill(child, interrupted ? SIGTERM : SIGUSR1);
     interrupted = signal;
-    ::kill(child, signal);
   };
-  ::signal(SIGTERM, pass_on);
-  ::signal(SIGHUP, pass_on);
-  // A terminal's Ctrl-C reaches mpirun by itself.
-  ::signal(SIGINT, [](int signal) { interrupted = signal; });
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) ::signal(signal, pass_on);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) throw Error("cannot wait for mpirun");
@@ -195,7 +201,8 @@ int run_launch(std::span<const char* const> arguments) {
     const int code = run_here(mpirun(hosts, next));
     if (code == 127) throw InputError("there is no mpirun here (Debian: openmpi-bin)");
     // A user's mistake stays one, and who interrupts a run wants it to end.
-    if (code == 0 || code == 2 || interrupted || restarts == 0) return code;
+    if (interrupted && code != 0) return 128 + interrupted;
+    if (code == 0 || code == 2 || restarts == 0) return code;
     --restarts;
     hosts = reachable(hosts);
     if (hosts.empty()) {

@@ -34,6 +34,21 @@ double steps_of(const Problem& problem) { return static_cast<double>(problem.ste
 
 // --- what cannot be ------------------------------------------------------------------------------
 
+bool has_prices(const Problem& problem) {
+  return problem.money_per_joule > 0 ||
+         std::ranges::any_of(problem.nodes,
+                             [](const optimize::NodeKind& node) { return node.money_per_s > 0; });
+}
+
+// Without any price, all plans would cost nothing.
+void require_prices(const Problem& problem, const std::string& platform,
+                    const OptimizeRequest& request) {
+  if (has_prices(problem)) return;
+  if (request.objective == optimize::Objective::cost || request.limits.money)
+    throw InputError("platform '" + platform +
+                     "' has no price: give its nodes a price, or the platform an energy_price");
+}
+
 // Throws if a bound proves that no plan keeps the limits.
 void require_possible(const Problem& problem, std::int64_t images, const Limits& limits) {
   const double steps = steps_of(problem);
@@ -172,6 +187,7 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   Problem problem = optimizer_problem(graph, recipe, platform, profiles, options);
   const std::int64_t images = request.images.value_or(recipe.batch);
   set_images(problem, images);
+  require_prices(problem, platform.name, request);
   require_possible(problem, images, request.limits);
   optimize::Found found = search(problem, request.objective, request.limits, simulated_choices);
   add_with_cores(problem, request, found);
@@ -196,10 +212,7 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   made.simulated = best->nodes <= most_simulated_nodes;
   made.predicted = best->outcome;
   made.modelled = best->modelled;
-  made.has_prices = problem.money_per_joule > 0 ||
-                    std::ranges::any_of(problem.nodes, [](const optimize::NodeKind& node) {
-                      return node.money_per_s > 0;
-                    });
+  made.has_prices = has_prices(problem);
   made.bound = lower_bounds(problem, request.limits);
   const double bound = proven(problem, request.limits, request.objective, made.bound,
                               value_of(made.predicted, request.objective));

@@ -39,8 +39,11 @@ Search search_of(const SearchFlags& flags, const std::vector<std::string>& extra
   if (flags.controls != "none")
     for (const std::string& name : listed(flags.controls)) {
       if (name != "fresh" && name != "random")
-        throw InputError("--controls " + flags.controls + ": use fresh, random, both, or none");
-      search.controls.push_back(kind_named(name));
+        throw InputError("--controls " + flags.controls +
+                         ": use fresh, random, fresh,random or none");
+      const JobKind kind = kind_named(name);
+      if (std::ranges::find(search.controls, kind) == search.controls.end())
+        search.controls.push_back(kind);
     }
   search.jobs = make_jobs(search);
   return search;

@@ -117,6 +117,26 @@ void write_search_result(const std::optional<std::string>& json_file, const fs::
   write_json_result(json_file, {{"search", search.string()}, {"jobs", jobs}, {"done", done}});
 }
 
+// Throws InputError if `spec`, which is to stand for the data of the search on this machine, cannot
+// be trained on or is other data, as far as its size and a run that is done tell.
+void require_data_of(const SearchFolder& folder, const std::string& spec) {
+  const Search& search = folder.search();
+  std::vector<std::string> train = search.train;
+  if (const auto flag = std::ranges::find(train, "--data"); flag != train.end()) *(flag + 1) = spec;
+  const TrainFacts facts = facts_of(train);
+  if (facts.steps_per_epoch != search.steps_per_epoch)
+    throw InputError("--data " + spec + " has " + std::to_string(facts.steps_per_epoch) +
+                     " steps an epoch, the data of the search " +
+                     std::to_string(search.steps_per_epoch) + ": give the same data");
+  for (std::size_t job = 0; job < folder.jobs().size(); ++job) {
+    if (!folder.state(job).done()) continue;
+    const Json run = read_json(folder.run_of(folder.jobs()[job].id) / "run.json");
+    const Recipe recipe = recipe_from_json(run.at("recipe"));
+    require_same_data(recipe, spec, *open_for(recipe, spec, Split::train, {}));
+    return;
+  }
+}
+
 }  // namespace
 
 void refuse_own_flags(const std::vector<std::string>& extras) {
@@ -188,6 +208,8 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
   if (flags.json_file) require_writable(*flags.json_file);
   DiskLayer files;
   SearchFolder folder(files, search);
+  folder.refresh();
+  if (flags.data) require_data_of(folder, *flags.data);
   if (flags.again) forgive_failures(folder);
   const int cpus = flags.workers.value_or(default_workers());
   const SideBySide slots =

@@ -14,7 +14,8 @@ namespace {
 
 std::atomic<int> caught = 0;
 
-constexpr std::array signals{SIGINT, SIGTERM, SIGHUP};
+// SIGUSR1 is what mpirun hands to its ranks, and what batch systems send before time is up.
+constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 void note(int signal) {
   caught = signal;

@@ -40,6 +40,8 @@ SearchFolder::SearchFolder(FileLayer& files, fs::path path)
 
 void SearchFolder::require_same_or_none(FileLayer& files, const fs::path& path,
                                         const Search& search) {
+  if (files.read(path / "run.json"))
+    throw InputError("'" + path.string() + "' is the folder of a run; name another one for jobs");
   if (files.read(path / search_name) && read_search(files, path) != search)
     throw InputError("'" + path.string() +
                      "' holds another search; name another folder, or go on with that one: regatta "

@@ -23,8 +23,10 @@ template <class Enum>
 Enum named(std::span<const std::string_view> names, std::string_view name, const char* flag) {
   if (const auto found = std::ranges::find(names, name); found != names.end())
     return static_cast<Enum>(found - names.begin());
-  throw InputError(std::string(flag) + " '" + std::string(name) + "' is unknown" +
-                   did_you_mean(name, {names.begin(), names.end()}));
+  std::string known;
+  for (const std::string_view each : names)
+    known += (known.empty() ? "" : each == names.back() ? " or " : ", ") + std::string(each);
+  throw InputError(std::string(flag) + " '" + std::string(name) + "' is unknown: use " + known);
 }
 
 // Maps floats to numbers that have the opposite order: the highest score comes first.

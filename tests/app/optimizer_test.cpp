@@ -223,6 +223,15 @@ TEST(PlanObjective, RefusesWhatTheBoundForbids) {
               HasSubstr("drop --nodes"));
 }
 
+TEST(PlanObjective, AsksForPricesBeforeItSpeaksOfMoney) {
+  Planner planner;
+  for (const ProgramRun& run : {planner.run_plan(gallery("lab.json"), "cost"),
+                                planner.run_plan(gallery("lab.json"), "time", {"--money", "3"})}) {
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr("'four unequal lab machines' has no price"));
+  }
+}
+
 TEST(PlanObjective, KeepsADeadlineThatOneMachineAloneDoesNot) {
   Planner planner;
   const std::string file =

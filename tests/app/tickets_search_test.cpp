@@ -156,6 +156,43 @@ TEST_F(TicketSearch, WrongSearchesAreRefusedBeforeAnythingIsMade) {
   EXPECT_FALSE(fs::exists(at("search")));
 }
 
+TEST_F(TicketSearch, WrongNamesAreRefusedWithThoseThatThereAre) {
+  const std::string search = "tickets search " + tiny + "--levels 2 --out @search ";
+  EXPECT_EQ(code_of(search + "--scope rows"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("'rows' is unknown: use global, layer or channel"));
+  EXPECT_EQ(code_of(search + "--by luck"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("use magnitude, magnitude-increase or random"));
+  EXPECT_EQ(code_of(search + "--controls all"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("use fresh, random, fresh,random or none"));
+  EXPECT_FALSE(fs::exists(at("search")));
+  EXPECT_EQ(code_of(search + "--controls fresh,fresh --no-work"), 0) << what_was_said();
+  EXPECT_THAT(printed("tickets status @search"), HasSubstr("5 jobs"));
+}
+
+TEST_F(TicketSearch, AFolderOfARunIsNoFolderForASearch) {
+  ASSERT_EQ(code_of("train " + tiny + "--steps 1 --out @run"), 0) << what_was_said();
+  EXPECT_EQ(code_of("tickets search " + tiny + "--masks 1 --no-work --out @run"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("is the folder of a run"));
+  EXPECT_FALSE(fs::exists(at("run/search.json")));
+}
+
+TEST_F(TicketSearch, AWorkerWithOtherDataDoesNothing) {
+  ASSERT_EQ(code_of("tickets search --model tiny --data synth:1x12x12/3@40 --test none --batch 8 "
+                    "--masks 1 --controls none --no-work --out @search"),
+            0)
+      << what_was_said();
+  const std::string work = "tickets work @search --workers 1 ";
+  EXPECT_EQ(code_of(work + "--data nowhere"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("data set 'nowhere' is unknown"));
+  EXPECT_EQ(code_of(work + "--data synth:1x12x12/3@80"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("has 10 steps an epoch, the data of the search 5"));
+  EXPECT_THAT(printed("tickets status @search"), HasSubstr("2 jobs: 0 done")) << "nothing failed";
+  ASSERT_EQ(code_of(work + "--data synth:1x12x12/3@40"), 0) << what_was_said();
+  // As many images, and yet others.
+  EXPECT_EQ(code_of(work + "--data synth:1x12x12/2@40"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("is not what the recipe was made for"));
+}
+
 TEST_F(TicketSearch, AJobThatFailsTwiceIsGivenUpAndTold) {
   // Such steps end in numbers that are none.
   EXPECT_EQ(code_of("tickets search --model tiny --data synth:1x12x12/3@40 --batch 8 --lr 1e30 "

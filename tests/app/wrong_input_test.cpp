@@ -148,6 +148,23 @@ TEST_F(WrongInput, AWrongWordIsRefused) {
   });
 }
 
+TEST_F(WrongInput, TheWayOutNamesTheSubcommand) {
+  expect_refused({
+      {"tickets search --levels 0", {"--levels", "regatta tickets search --help"}},
+      {"bench ceiling --model tiny --steps 1", {"--steps", "regatta bench ceiling --help"}},
+      {"bench ceiling --modle tiny", {"'--modle'", "regatta bench ceiling --help"}},
+      {"launch --hosts a --restarts -1 -- train", {"--restarts", "'-1'"}},
+  });
+}
+
+TEST_F(WrongInput, AWrongHostIsRefused) {
+  expect_refused({
+      {"launch --hosts a/b,c -- train", {"--hosts a/b,c"}},
+      {"launch --hosts a:0 -- train", {"--hosts a:0"}},
+      {"launch --hosts a,-b -- train", {"--hosts a,-b"}},
+  });
+}
+
 TEST_F(WrongInput, AWrongNumberIsRefused) {
   expect_refused({
       {into + "--lr nan", {"--lr nan"}},

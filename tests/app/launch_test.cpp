@@ -1,0 +1,60 @@
+// regatta launch: a run of several ranks, interrupted or mistaken.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/files.h"
+#include "support/mpirun.h"
+#include "support/program_process.h"
+#include "support/scoped_variable.h"
+#include "support/temporary_folder.h"
+#include "train/checkpoint.h"
+
+namespace regatta {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Launch : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = mpi_missing(); !why.empty()) GTEST_SKIP() << why;
+  }
+  std::vector<std::string> two_ranks(const std::vector<std::string>& train) const {
+    std::vector<std::string> words{"launch", "--hosts", "localhost:2", "--restarts",
+                                   "0",      "--",      "train"};
+    words.insert(words.end(), train.begin(), train.end());
+    return words;
+  }
+
+  TemporaryFolder folder_;
+  const fs::path run_ = folder_.path() / "run", said_ = folder_.path() / "said";
+  const ScopedVariable unbound_{"STARPU_WORKERS_NOBIND", "1"};
+};
+
+TEST_F(Launch, ASignalEndsAllRanksWithACheckpoint) {
+  ProgramProcess program(
+      two_ranks({"--model", "tiny", "--data", "synth:1x12x12/3@40", "--test", "none", "--batch",
+                 "8", "--workers", "1", "--epochs", "1000000", "--out", run_.string()}),
+      said_);
+  // Ranks that wrote a checkpoint are on their way.
+  while (!has_checkpoints(run_) && !program.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 128 + SIGINT);
+  EXPECT_THAT(read_file(said_), HasSubstr("interrupted and saved"));
+  EXPECT_FALSE(latest_checkpoint(run_).empty());
+}
+
+TEST_F(Launch, AMistakeIsToldAsATrainingProcessTellsIt) {
+  EXPECT_EQ(ProgramProcess(two_ranks({"--model", "lenet", "--data", "digits-synth"}), said_).wait(),
+            2);
+  EXPECT_THAT(read_file(said_), HasSubstr("did you mean 'lenet5'?"));
+}
+
+}  // namespace
+}  // namespace regatta
