@@ -9,7 +9,7 @@
 namespace regatta::app {
 
 struct RankFlags {
-  std::optional<std::string> update;
+  std::optional<std::string> update, replan;
 };
 void add_rank_flags(CLI::App& app, RankFlags& flags);
 

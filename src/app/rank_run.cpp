@@ -15,6 +15,11 @@ void add_rank_flags(CLI::App& app, RankFlags& flags) {
          "chain (default of --deterministic)")
       ->check(CLI::IsMember(
           {"auto", "ring", "tree", "hierarchical", "server:cpu", "replicated", "chain", "mpi"}));
+  app.add_option(
+         "--replan", flags.replan,
+         "on: shares of several ranks are planned anew when other ones would be faster for\n"
+         "a while (default where they were measured at the start); off: they stay")
+      ->check(CLI::IsMember({"on", "off"}));
 }
 
 TrainFlags flags_of_rank(TrainFlags flags) {
@@ -34,6 +39,14 @@ RankRequest rank_request(const TrainFlags& flags) {
   return request;
 }
 
+bool replans(const TrainFlags& flags) {
+  const bool traced = flags.trace.trace || flags.trace.steps;
+  if (flags.ranks.replan == "on" && traced)
+    throw InputError("--replan on and --trace exclude each other: a record is of one plan");
+  if (flags.ranks.replan) return *flags.ranks.replan == "on";
+  return !traced && !flags.placement.plan && flags.shares.value_or("speed") == "speed";
+}
+
 void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {
   if (!ranks) return action();
   std::string failure;
@@ -45,7 +58,8 @@ void on_all_ranks(Ranks* ranks, const std::function<void()>& action) {
   ranks->agree(failure);
 }
 
-void train_with_others(Ranks* ranks, Executor& executor, const std::function<void()>& train,
+void train_with_others(Ranks* ranks, std::optional<Executor>& executor,
+                       const std::function<void()>& train,
                        const std::function<std::string()>& way_back) {
   if (!ranks) return train();
   try {
@@ -58,7 +72,7 @@ void train_with_others(Ranks* ranks, Executor& executor, const std::function<voi
   } catch (const RankFailed&) {
     throw ToldElsewhere();
   } catch (const std::exception& error) {
-    executor.give_up(error.what());
+    if (executor) executor->give_up(error.what());
     throw InputError(ranks->first() ? error.what() : ranks->name() + ": " + error.what());
   }
 }

@@ -18,6 +18,9 @@ struct TrainFlags;
 // by a rule of thumb.
 TrainFlags flags_of_rank(TrainFlags flags);
 RankRequest rank_request(const TrainFlags& flags);
+// Whether shares follow the ranks' speeds while the run goes on. Throws InputError for flags that
+// exclude each other.
+bool replans(const TrainFlags& flags);
 
 // Does something on this rank, or alone if `ranks` is null. If it fails on any rank with an
 // InputError, all fail: see Ranks::agree.
@@ -26,18 +29,9 @@ void on_all_ranks(Ranks* ranks, const std::function<void()>& action);
 // Trains, and if that fails here, tells the other ranks. If another rank failed this one ends
 // quietly; if one fell silent, the whole run ends with code 75 after one line that says how to go
 // on (`way_back` of the first rank).
-void train_with_others(Ranks* ranks, Executor& executor, const std::function<void()>& train,
+void train_with_others(Ranks* ranks, std::optional<Executor>& executor,
+                       const std::function<void()>& train,
                        const std::function<std::string()>& way_back);
-
-// For ranks that neither print nor write.
-class QuietObserver : public TrainObserver {
- public:
-  explicit QuietObserver(std::function<bool()> stop) : stop_(std::move(stop)) {}
-  bool stop() override { return stop_(); }
-
- private:
-  std::function<bool()> stop_;
-};
 
 // The exit code of a run that can be taken up again, as sysexits.h has it: EX_TEMPFAIL.
 constexpr int try_again_code = 75;

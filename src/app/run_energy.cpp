@@ -71,6 +71,11 @@ void RunEnergy::on_step() {
   if (const Clock::time_point now = Clock::now(); now - last_ > reading_interval) read(now);
 }
 
+void RunEnergy::executor_ended(const WorkerLoad& done) {
+  load_.kernels -= done.kernels;
+  load_.runtime -= done.runtime;
+}
+
 void RunEnergy::read(Clock::time_point now) {
   for (const Energy& each : meter_.read(now)) {
     const auto found = std::ranges::find(sums_, each.name, &Energy::name);

@@ -16,6 +16,7 @@
 #include "trace/energy.h"
 #include "trace/import.h"
 #include "trace/link_use.h"
+#include "trace/merge.h"
 #include "trace/store.h"
 #include "trace/writers.h"
 
@@ -100,6 +101,7 @@ Json result_of(const fs::path& file, const Record& record, const Analysis& found
           {"imbalance", found.imbalance},
           {"helpful_tasks", helpful},
           {"links", links},
+          {"clock_error_s", clock_error(record) ? Json(seconds(*clock_error(record))) : Json()},
           {"joules", energy ? Json(energy->joules) : Json()},
           {"joules_source", !energy            ? "unknown"
                             : energy->measured ? "measured"
@@ -168,7 +170,8 @@ void print_report(const Record& record, const Analysis& found) {
                 static_cast<long long>(found.window.last_step));
   std::printf("%lld tasks in %.6f s\n\n", static_cast<long long>(found.tasks), seconds(wall));
   print_workers(record, found);
-  const Time all = wall * static_cast<Time>(found.workers.size());
+  if (const std::string text = clock_text(record); !text.empty()) std::printf("%s\n", text.c_str());
+  const Time all = wall * static_cast<Time>(worker_count(record));
   std::printf("\nwhy workers slept (share of all their time)\n");
   std::vector<std::size_t> order;
   for (std::size_t c = 0; c < cause_count; ++c)
@@ -360,6 +363,7 @@ int run_doctor(std::span<const char* const> arguments) {
                 beside(step_s / *opinion.predicted_step_s).c_str());
   if (const std::string text = disturbed_text(found.taken_by_others); !text.empty())
     std::printf("%s\n", text.c_str());
+  if (const std::string text = clock_text(record); !text.empty()) std::printf("%s\n", text.c_str());
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const Finding& each = findings[i];
     const bool predicted = i < opinion.findings.size();

@@ -1,14 +1,20 @@
 #include "app/tracing.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <map>
 
+#include "app/rank_run.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/version.h"
 #include "platform/machine.h"
 #include "report/compare.h"
 #include "trace/analysis.h"
+#include "trace/merge.h"
 #include "trace/store.h"
+#include "transport/collectives.h"
 
 namespace regatta::app {
 namespace {
@@ -25,6 +31,17 @@ std::int64_t step_number(const std::string& flag, const std::string& whole, std:
   if (code != std::errc{} || stop != text.data() + text.size() || value < 1)
     throw InputError(flag + " " + whole + ": give steps counted from 1, such as 11:30");
   return value;
+}
+
+// Names of a plan's nodes; those of one name are counted.
+std::vector<std::string> lane_nodes(const Plan& plan) {
+  std::vector<std::string> names;
+  std::map<std::string, int> seen;
+  for (const PlanNode& node : plan.nodes) {
+    const bool alone = std::ranges::count(plan.nodes, node.name, &PlanNode::name) == 1;
+    names.push_back(alone ? node.name : node.name + "-" + std::to_string(seen[node.name]++));
+  }
+  return names;
 }
 
 }  // namespace
@@ -55,6 +72,11 @@ StepRange default_steps(std::int64_t steps_done, std::int64_t last_step) {
   return {steps_done + skipped + 1, std::min(last_step, steps_done + skipped + window_steps)};
 }
 
+std::string text_of(const TraceFlags& flags) {
+  if (!flags.trace && !flags.steps) return "none";
+  return flags.trace.value_or("tasks") + (flags.steps ? " of steps " + *flags.steps : "");
+}
+
 Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& executor,
                  const TrainJob& job, std::int64_t steps_done, std::int64_t last_step)
     : file_(folder / trace::store_name), executor_(executor) {
@@ -77,7 +99,10 @@ Tracing::Tracing(const TraceFlags& flags, const fs::path& folder, Executor& exec
   recorder_->metadata("host", host_name());
   recorder_->metadata("cpu", cpu_name());
   recorder_->metadata("recipe", job.recipe.to_json().dump(2));
-  recorder_->metadata("plan", to_json(job.plan, job.graph).dump(2));
+  recorder_->metadata("plan", to_json(job.whole_plan(), job.graph).dump(2));
+  recorder_->metadata(trace::clock_begin_key,
+                      std::to_string(-recorder_->time(trace::Recorder::Clock::time_point{})));
+  nodes_ = lane_nodes(job.whole_plan());
   EnergyOptions energy;
   energy.cpus = job.plan.loaders;
   for (const DeviceGroup* group : groups_of(job.plan)) {
@@ -129,13 +154,51 @@ void Tracing::on_epoch(const EpochRecord& record) {
         trace::Mark{"epoch", record.epoch, recorder_->time(trace::Recorder::Clock::now())});
 }
 
-std::string Tracing::finish() {
-  if (!recorder_) return "";
+void Tracing::match_clocks(Ranks& ranks) {
+  if (!recorder_) return;
+  (clocks_before_.empty() ? clocks_before_ : clocks_after_) = measure_clocks(*ranks.transport());
+}
+
+void Tracing::close_store() {
   if (!unpaid_.empty()) note_counters();
   executor_.end_record();
   recorder_->metadata(peak_bytes_key, std::to_string(executor_.buffer_bytes()));
   recorder_->finish();
+}
+
+void Tracing::gather_stores(Ranks& ranks) {
+  match_clocks(ranks);
+  const std::vector<std::string> stores =
+      texts_on_first(*ranks.transport(), ranks.first() ? "" : read_file(file_));
+  if (!ranks.first()) return;
+  std::vector<trace::NodeRecord> records;
+  for (std::size_t r = 0; r < stores.size(); ++r) {
+    fs::path file = file_;
+    if (r > 0) {
+      file += ".rank-" + std::to_string(r);
+      write_file(file, stores[r]);
+    }
+    trace::NodeRecord& node = records.emplace_back();
+    node.record = trace::read_store(file);
+    node.node = nodes_[r];
+    const ClockOffset &before = clocks_before_[r], &after = clocks_after_[r];
+    node.clock = {before.at, before.offset, after.at, after.offset,
+                  std::max(before.error, after.error)};
+    const std::vector<int>& machines = ranks.machines();
+    node.shares_machine =
+        std::find(machines.begin(), machines.end(), machines[r]) - machines.begin() <
+        std::ssize(records) - 1;
+    if (r > 0) fs::remove(file);
+  }
+  trace::write_store(file_, trace::merged(std::move(records)));
+}
+
+std::string Tracing::finish(Ranks* ranks) {
+  if (!recorder_) return "";
+  on_all_ranks(ranks, [&] { close_store(); });
+  if (ranks) gather_stores(*ranks);
   recorder_.reset();
+  if (ranks && !ranks->first()) return "";
   const trace::Record record = trace::read_store(file_);
   if (record.tasks.empty()) return "trace: the run ended before the steps that were to be recorded";
   trace::write_analysis(file_, record);

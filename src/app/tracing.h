@@ -12,6 +12,8 @@
 #include "trace/recorder.h"
 #include "train/job.h"
 #include "train/loop.h"
+#include "train/ranks.h"
+#include "transport/clocks.h"
 
 namespace regatta::app {
 
@@ -30,22 +32,34 @@ StepRange parse_steps(const std::string& flag, const std::string& text);
 // Twenty steps after ten of warm-up; of a run too short for that, its second half.
 StepRange default_steps(std::int64_t steps_done, std::int64_t last_step);
 
+// Steps and depth of --trace as text, to compare between ranks.
+std::string text_of(const TraceFlags& flags);
+
 // Nothing happens without --trace.
 class Tracing {
  public:
   Tracing(const TraceFlags& flags, const std::filesystem::path& folder, Executor& executor,
           const TrainJob& job, std::int64_t steps_done, std::int64_t last_step);
 
+  // Called by all ranks together before they train and after their records are complete.
+  void match_clocks(Ranks& ranks);
+
   void on_step(const StepRecord& record);
   void on_epoch(const EpochRecord& record);
-  // Writes the store and what analysis concludes from it; a line for the user, or nothing.
-  std::string finish();
+  // Writes the store and what analysis concludes from it; a line for the user, or nothing. Of
+  // several ranks all call it: the first one's store gets what all recorded. `ranks` may be null.
+  std::string finish(Ranks* ranks);
 
  private:
   void note_counters();
+  void close_store();
+  void gather_stores(Ranks& ranks);
 
   std::filesystem::path file_;
   Executor& executor_;
+  std::vector<std::string> nodes_;  // names of the plan's nodes, of all ranks
+  // The first rank's, by rank: before and after training.
+  std::vector<ClockOffset> clocks_before_, clocks_after_;
   std::shared_ptr<trace::Recorder> recorder_;
   std::optional<EnergyMeter> energy_;
   std::optional<DisturbanceMeter> others_;

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "train/checkpoint.h"
 #include "train/manifest.h"
 #include "train/memory_check.h"
+#include "train/share_anew.h"
 #include "train/weights.h"
 #include "tune/stored_profile.h"
 
@@ -82,18 +85,65 @@ bool tests(const TrainFlags& flags, const TrainJob& job, const TrainGoal& goal) 
   return asked || goal.last_step >= steps_per_epoch(job.recipe, *job.data);
 }
 
-// What the ranks after the first do: they train, and leave all else to that one.
-int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& init,
-                      const TrainJob& job, TrainGoal goal, Executor& executor) {
+// For ranks that neither print nor write; they record.
+class QuietObserver : public TrainObserver {
+ public:
+  explicit QuietObserver(Tracing& tracing) : tracing_(tracing) {}
+  void on_step(const StepRecord& record) override { tracing_.on_step(record); }
+  bool stop() override { return caught_signal() != 0; }
+
+ private:
+  Tracing& tracing_;
+};
+
+// A folder for what this process writes meanwhile; it goes when this does.
+class OwnFolder {
+ public:
+  OwnFolder() : path_(fs::temp_directory_path() / ("regatta-rank-" + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// The record that --trace asks for, on this rank or alone.
+void begin_trace(std::optional<Tracing>& tracing, Ranks* ranks, const TrainFlags& flags,
+                 const fs::path& folder, Executor& executor, const TrainJob& job,
+                 const TrainGoal& goal) {
+  if (ranks) ranks->require_same("--trace", text_of(flags.trace));
+  on_all_ranks(ranks, [&] {
+    tracing.emplace(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
+  });
+  if (ranks) tracing->match_clocks(*ranks);
+}
+
+// What the ranks after the first do: they train and record, and leave all else to that one.
+int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& init, TrainJob& job,
+                      TrainGoal goal, std::optional<Executor>& made) {
+  Executor& executor = *made;
   on_all_ranks(&ranks, [&] {
     goal.from = flags.resume ? go_on(flags, job, goal, executor, /*speaks=*/false)
                              : start_afresh(flags, init, job, goal, executor);
   });
   ranks.require_same("gone on from step", std::to_string(goal.from.step));
   if (flags.save_gradients) goal.after_first_step = [] {};  // all collect the first step alike
-  QuietObserver observer([] { return caught_signal() != 0; });
+  std::optional<OwnFolder> own;
+  on_all_ranks(&ranks, [&] { own.emplace(); });
+  std::optional<Tracing> tracing;
+  begin_trace(tracing, &ranks, flags, own->path(), executor, job, goal);
+  QuietObserver observer(*tracing);
+  NewShares new_shares(ranks, job, made, rank_request(flags), {});
+  if (replans(flags)) goal.share_anew = [&](std::int64_t step) { new_shares.share_anew(step); };
   train_with_others(
-      &ranks, executor,
+      &ranks, made,
       [&] {
         const StopOnSignals watch;
         train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr, goal,
@@ -103,6 +153,7 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
         return flags.resume ? "; go on with: regatta train --resume " + *flags.resume
                             : std::string();
       });
+  tracing->finish(&ranks);
   return 0;
 }
 
@@ -134,7 +185,10 @@ int run_train(std::span<const char* const> arguments) {
     gather_on_one(asked.planned.job, flags.job.workers.value_or(default_workers()));
   const TrainJob& job = asked.planned.job;
   TrainGoal& goal = asked.goal;
-  on_all_ranks(ranks.get(), [&] { require_runnable(job); });
+  on_all_ranks(ranks.get(), [&] {
+    require_runnable(job);
+    if (ranks) replans(flags);
+  });
   if (flags.explain && ranks && !ranks->first()) return 0;
   if (flags.explain) {
     const std::optional<Choice>& choice = asked.planned.choice;
@@ -154,7 +208,8 @@ int run_train(std::span<const char* const> arguments) {
     goal.all_rest_after = [&policy = asked.policy](std::int64_t step) {
       return (policy.steps > 0 && step % policy.steps == 0) || policy.keeps(step);
     };
-  if (ranks && !ranks->first()) return follow_first_rank(*ranks, flags, init, job, goal, executor);
+  if (ranks && !ranks->first())
+    return follow_first_rank(*ranks, flags, init, asked.planned.job, goal, made);
   std::optional<NewRunFolder> fresh;
   std::optional<RunLock> lock;
   fs::path folder;
@@ -185,7 +240,9 @@ int run_train(std::span<const char* const> arguments) {
   });
   if (ranks) ranks->require_same("gone on from step", std::to_string(goal.from.step));
   RunFolder run(folder, executor, goal.from, asked.policy, job.class_names);
-  Tracing tracing(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
+  on_all_ranks(ranks.get(), [] {});  // the others make a folder for their record
+  std::optional<Tracing> tracing;
+  begin_trace(tracing, ranks.get(), flags, folder, executor, job, goal);
   if (fresh) fresh->keep();
 
   if (ranks)
@@ -200,10 +257,23 @@ int run_train(std::span<const char* const> arguments) {
   if (!flags.no_refine && !slowed && !flags.trace.trace && !flags.trace.steps && !ranks)
     refinement.emplace(executor, job.recipe);
   RunEnergy energy(executor, this_machine().nodes.front());
-  Console console(run, tracing, meter, energy, refinement ? &*refinement : nullptr, job, goal);
+  Console console(run, *tracing, meter, energy, refinement ? &*refinement : nullptr, job, goal);
+  std::optional<NewShares> new_shares;
+  if (ranks && replans(flags)) {
+    new_shares.emplace(*ranks, asked.planned.job, made, rank_request(flags),
+                       [&](const std::string& line) { console.message(line); });
+    goal.wants_new_shares = [&](const std::vector<double>& computed_s) {
+      return new_shares->wanted(computed_s);
+    };
+    goal.share_anew = [&](std::int64_t step) {
+      meter.on_rest();
+      const WorkerLoad done = executor.load();
+      if (new_shares->share_anew(step)) energy.executor_ended(done);
+    };
+  }
   Speed speed;
   train_with_others(
-      ranks.get(), executor,
+      ranks.get(), made,
       [&] {
         const StopOnSignals watch;
         speed = train(executor, job.recipe, job.data, tests(flags, job, goal) ? job.test : nullptr,
@@ -211,7 +281,7 @@ int run_train(std::span<const char* const> arguments) {
       },
       [&] { return run.way_back(); });
   console.leave_line();
-  const std::string traced = tracing.finish();
+  const std::string traced = tracing->finish(ranks.get());
   if (refinement && caught_signal() == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";

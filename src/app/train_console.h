@@ -39,6 +39,7 @@ class Console : public TrainObserver {
   bool stop() override { return caught_signal() != 0; }
   std::string way_back() override { return folder_.way_back(); }
 
+  void message(const std::string& line) { progress_.message(line); }
   // No more steps will come: what is printed next begins a line of its own.
   void leave_line() { progress_.leave_line(); }
 

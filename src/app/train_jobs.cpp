@@ -112,7 +112,7 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
                                       "--data",        "--test",      "--checkpoint-every",
                                       "--keep",        "--strict",    "--trace",
                                       "--trace-steps", "--no-refine", "--quiet",
-                                      "--update",      "--shares"};
+                                      "--update",      "--shares",    "--replan"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");

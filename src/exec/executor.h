@@ -46,6 +46,8 @@ struct StepInput {
   std::int64_t update = 1;                   // which step this is, counted from 1
   std::uint64_t step = 0;    // micro-batches done before this one: dropout draws by it
   std::uint32_t wishes = 0;  // of this rank: told to all, see StepResult
+  // Seconds that this rank computed in a recent step: told to all. 0: not known.
+  float computed_s = 0;
 
   std::int64_t samples_of_step() const { return step_samples > 0 ? step_samples : samples; }
 };
@@ -57,6 +59,7 @@ struct StepResult {
   std::vector<float> logits;   // evaluation only: samples x classes; complete on the first rank
   // Bits that any rank set in its input: what ranks must agree on travels with the results.
   std::uint32_t wishes = 0;
+  std::vector<double> computed_s;  // with several ranks, by rank: as told in their inputs
   std::chrono::steady_clock::time_point finished;
 };
 

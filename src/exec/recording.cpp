@@ -125,6 +125,37 @@ void Recording::add_workers() {
   handed_.resize(workers_.size());
 }
 
+// By task of the list: the lane of what travels between ranks. In the order in which it began, so
+// that few lanes do.
+std::vector<std::int32_t> Recording::exchange_lanes(const Submission& submission,
+                                                    const TaskList& list) {
+  std::vector<std::int32_t> lanes(list.tasks.size(), -1);
+  std::vector<std::size_t> order;
+  for (std::size_t t = 0; t < list.tasks.size(); ++t)
+    if (travels(list.tasks[t])) order.push_back(t);
+  std::ranges::sort(order, {}, [&](std::size_t t) { return submission.times[t].start; });
+  for (const std::size_t t : order)
+    lanes[t] = exchange_lane(recorder_->time(submission.times[t].start),
+                             recorder_->time(submission.times[t].end));
+  return lanes;
+}
+
+// A lane in which nothing is on its way at that time.
+std::int32_t Recording::exchange_lane(trace::Time start, trace::Time end) {
+  for (auto& [lane, until] : exchange_lanes_)
+    if (until <= start) {
+      until = end;
+      return lane;
+    }
+  const std::int32_t lane =
+      recorder_->add(trace::Worker{.name = "exchange " + std::to_string(exchange_lanes_.size()),
+                                   .group = "network",
+                                   .node = host_name(),
+                                   .kind = trace::network_kind});
+  exchange_lanes_.emplace_back(lane, end);
+  return lane;
+}
+
 std::int32_t Recording::first_kind(const TaskList& list) {
   const auto [found, fresh] = kinds_.try_emplace(&list);
   if (!fresh) return found->second;
@@ -177,25 +208,26 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   const std::int32_t kind = first_kind(list);
   const std::int64_t first_id = recorder_->first_id(list.tasks.size());
   dependencies_.follow(list, submission.number, first_id, edges_);
-  // Tasks that travel between ranks have no worker and are left out.
-  const auto left_out = [&](std::int64_t id) {
-    if (id < first_id) return false;
-    return travels(list.tasks[static_cast<std::size_t>(id - first_id)]);
-  };
-  for (const auto& [task, on] : edges_)
-    if (!left_out(task) && !left_out(on)) piece_.dependencies.push_back({task, on});
+  for (const auto& [task, on] : edges_) piece_.dependencies.push_back({task, on});
+  const std::vector<std::int32_t> lanes = exchange_lanes(submission, list);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    if (travels(list.tasks[t])) continue;
     const TaskTimes& times = submission.times[t];
+    const bool exchanges = travels(list.tasks[t]);
     const auto worker = static_cast<std::size_t>(std::max(times.worker, 0));
     trace::Task task;
     task.id = first_id + static_cast<std::int64_t>(t);
     task.kind = kind + static_cast<std::int32_t>(t);
-    task.worker = workers_[worker];
     task.step = step;
-    task.submit = recorder_->time(times.submit);
     task.start = recorder_->time(times.start);
     task.end = std::max(task.start, recorder_->time(times.end));
+    task.worker = exchanges ? lanes[t] : workers_[worker];
+    // What travels behind gates is handed to no one before it starts.
+    const bool submitted = times.submit != TraceClock::time_point{};
+    task.submit = submitted ? recorder_->time(times.submit) : trace::unknown;
+    if (exchanges) {
+      piece_.tasks.push_back(task);
+      continue;
+    }
     task.acquire = times.acquire.count();
     const double predicted =
         times.predicted_us > 0 ? times.predicted_us : submission.runs[t].predicted_us;

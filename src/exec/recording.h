@@ -134,6 +134,8 @@ class Recording {
   };
 
   void add_workers();
+  std::vector<std::int32_t> exchange_lanes(const Submission& submission, const TaskList& list);
+  std::int32_t exchange_lane(trace::Time start, trace::Time end);
   std::int32_t first_kind(const TaskList& list);
   std::int32_t own_kind(const char* phases);
   void take_operators(const TaskTimes& times, const trace::Task& task);
@@ -150,6 +152,9 @@ class Recording {
   const Blueprint& blueprint_;
   Dependencies dependencies_;
   std::vector<std::int32_t> workers_;  // by StarPU's number
+  // Lanes for what travels between ranks, several things at a time: each lane's number in the
+  // record, and until when something is on its way in it.
+  std::vector<std::pair<std::int32_t, trace::Time>> exchange_lanes_;
   // By StarPU's number, each used on its worker's thread alone: when the GPU was handed those of
   // StarPU's own tasks that have not ended.
   std::vector<std::deque<TraceClock::time_point>> handed_;

@@ -11,6 +11,7 @@ namespace {
 struct ResultsHead {
   std::uint32_t wishes = 0;
   std::uint32_t failed = 0;  // its numbers mean nothing
+  float computed_s = 0;      // see StepInput
 };
 
 // Samples of a rank: those of its chunks follow each other.
@@ -199,7 +200,8 @@ Travels::Prepared Travels::results(Travel travel, Submission& submission) const 
       continue;
     }
     room.resize(layout.bytes(logits));
-    const ResultsHead head{submission.input.wishes, submission.failed ? 1u : 0u};
+    const ResultsHead head{submission.input.wishes, submission.failed ? 1u : 0u,
+                           submission.input.computed_s};
     std::memcpy(room.data(), &head, sizeof head);
     std::byte* to = room.data() + sizeof head;
     copy_floats(to, result.losses.data() + samples.first, layout.samples);
@@ -220,6 +222,7 @@ Travels::Prepared Travels::results(Travel travel, Submission& submission) const 
       ResultsHead head;
       std::memcpy(&head, room.data(), sizeof head);
       result.wishes |= head.wishes;
+      result.computed_s.push_back(head.computed_s);
       if (head.failed)
         submission.fail(std::make_exception_ptr(NotFinite("the loss is no longer a number")));
       if (rank == blueprint_.ranks.rank) continue;

@@ -258,7 +258,8 @@ class TracePage {
     const double wall = trace::seconds(analysis_.wall());
     const std::ptrdiff_t simulated =
         std::ranges::count(record_.workers, simulated_kind, &trace::Worker::kind);
-    const std::ptrdiff_t workers = std::ssize(record_.workers) - simulated;
+    const std::ptrdiff_t workers =
+        static_cast<std::ptrdiff_t>(trace::worker_count(record_)) - simulated;
     const double all = wall * static_cast<double>(std::max<std::ptrdiff_t>(workers, 1));
     if (all <= 0) return;
     if (analysis_.steps > 0) add_step_tiles(tiles, wall / static_cast<double>(analysis_.steps));
@@ -429,9 +430,10 @@ std::vector<StepUse> use_by_step(const trace::Record& record, const trace::Analy
     auto s = static_cast<std::size_t>(std::ranges::upper_bound(ends, idle.start) - ends.begin());
     for (; s < uses.size() && begins[s] < idle.end; ++s) {
       const trace::Time inside = std::min(idle.end, ends[s]) - std::max(idle.start, begins[s]);
-      uses[s].idle_share += static_cast<double>(inside) /
-                            (static_cast<double>(ends[s] - begins[s]) *
-                             static_cast<double>(std::max<std::size_t>(record.workers.size(), 1)));
+      uses[s].idle_share +=
+          static_cast<double>(inside) /
+          (static_cast<double>(ends[s] - begins[s]) *
+           static_cast<double>(std::max<std::size_t>(trace::worker_count(record), 1)));
     }
   }
   for (const trace::Counter& counter : record.counters) {

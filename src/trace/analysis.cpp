@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -15,11 +16,12 @@ namespace {
 // A task is late when it took this much longer than predicted.
 constexpr double overrun = 1.1;
 
-enum class Role { compute, load, meeting, reduction };
+enum class Role { compute, load, meeting, reduction, exchange };
 
 Role role_of(const TaskKind& kind) {
   const std::string phase = main_phase(kind);
   if (phase == "load") return Role::load;
+  if (phase.starts_with("exchange") || phase == "running_sum") return Role::exchange;
   if (phase == "combine" || phase == "combine_gradient") return Role::meeting;
   if (phase == "reduce" || phase == "measure" || phase == "clip" || phase == "update" ||
       phase == "pack")
@@ -50,6 +52,7 @@ class Explainer {
     for (const Link& link : record.links) transfers_ = transfers_ || link.bytes > 0;
     find_last();
     find_queued();
+    find_arrivals();
   }
 
   Analysis run() {
@@ -78,6 +81,13 @@ class Explainer {
   Time clipped(const Task& each) const {
     return std::max<Time>(0, std::min(each.end, window_.end) - std::max(each.start, window_.start));
   }
+  // An exchange that waits for a node could have been shorter.
+  Time unavoidable(std::int64_t position) const {
+    Task each = task(position);
+    if (role(each) == Role::exchange)
+      each.start = std::clamp(task(last_to_come(position)).start, each.start, each.end);
+    return clipped(each);
+  }
   bool overran(const Task& each) const {
     return each.predicted != unknown &&
            static_cast<double>(each.duration()) > overrun * static_cast<double>(each.predicted);
@@ -94,10 +104,11 @@ class Explainer {
 
   // For each kind of worker: when some ready task sat in a queue while its worker ran another.
   void find_queued() {
-    std::map<std::pair<std::string, std::string>, std::size_t> classes;
+    std::map<std::tuple<std::string, std::string, std::string>, std::size_t> classes;
     for (const Worker& worker : record_.workers)
       class_of_.push_back(
-          classes.try_emplace({worker.group, worker.kind}, classes.size()).first->second);
+          classes.try_emplace({worker.node, worker.group, worker.kind}, classes.size())
+              .first->second);
     queued_.resize(classes.size());
     for (std::size_t w = 0; w < record_.workers.size(); ++w) {
       const std::vector<std::int64_t>& line = index_.of_worker(w);
@@ -124,15 +135,44 @@ class Explainer {
     }
   }
 
+  // Nodes take part in the same exchanges in the same order. For each task that is one, the node's
+  // that came to it last.
+  void find_arrivals() {
+    using Exchange = std::tuple<std::int64_t, std::string, std::string, int>;
+    std::map<Exchange, std::int64_t> latest;
+    std::vector<std::pair<std::int64_t, Exchange>> all;
+    std::map<std::pair<std::string, Exchange>, int> seen;  // by node
+    for (std::size_t i = 0; i < record_.tasks.size(); ++i) {
+      const Task& each = record_.tasks[i];
+      if (role(each) != Role::exchange) continue;
+      const TaskKind& kind = record_.kind_of(each);
+      Exchange exchange{each.step, kind.job, label(kind), 0};
+      const std::string& node = record_.workers[static_cast<std::size_t>(each.worker)].node;
+      // Micro-batches of a step have exchanges of the same name.
+      std::get<3>(exchange) = seen[{node, exchange}]++;
+      const auto position = static_cast<std::int64_t>(i);
+      const auto [found, fresh] = latest.try_emplace(exchange, position);
+      if (!fresh && each.start > task(found->second).start) found->second = position;
+      all.emplace_back(position, std::move(exchange));
+    }
+    for (const auto& [position, exchange] : all) last_to_come_[position] = latest.at(exchange);
+  }
+  std::int64_t last_to_come(std::int64_t exchange) const {
+    const auto found = last_to_come_.find(exchange);
+    return found == last_to_come_.end() ? exchange : found->second;
+  }
+
   // --- one worker, from gap to gap
 
   void follow(std::int32_t worker) {
     WorkerUse& use = found_.workers[static_cast<std::size_t>(worker)];
+    const bool computes = trace::computes(record_.workers[static_cast<std::size_t>(worker)]);
     Time cursor = window_.start;
     for (const std::int64_t position : index_.of_worker(static_cast<std::size_t>(worker))) {
       const Task& each = task(position);
       if (each.end <= window_.start) continue;
-      if (each.start > cursor) gap(worker, cursor, std::min(each.start, window_.end), position);
+      if (each.start > cursor && computes)
+        gap(worker, cursor, std::min(each.start, window_.end), position);
       cursor = std::max(cursor, each.start);
       if (cursor >= window_.end) return;
       const Time end = std::min(each.end, window_.end);
@@ -140,7 +180,7 @@ class Explainer {
       use.busy += end - cursor;
       cursor = end;
     }
-    if (cursor < window_.end) gap(worker, cursor, window_.end, -1);
+    if (cursor < window_.end && computes) gap(worker, cursor, window_.end, -1);
   }
 
   // Nothing ran in [start, end); `next` runs then, or never.
@@ -226,7 +266,7 @@ class Explainer {
     } else {
       step = task(last_).step + 1;
       say(task(last_).end, Cause::outside, -1);
-      say(task(last_).start, cause_of(worker, step, last_, -1), last_);
+      say_running(worker, step, last_, -1, say);
       before_start(last_, say);
       waiting = last_;
     }
@@ -240,11 +280,25 @@ class Explainer {
       }
       say(free, on < 0 && each.submit == unknown ? Cause::outside : Cause::scheduling, waiting);
       if (on < 0) return;
-      const Cause cause = cause_of(worker, step, on, waiting);
-      say(task(on).start, cause, in_the_way(cause) ? on : waiting);
+      say_running(worker, step, on, waiting, say);
       before_start(on, say);
       waiting = on;
     }
+  }
+
+  // While `running` ran, which `waiting` waits for.
+  template <class Say>
+  void say_running(std::int32_t worker, std::int64_t step, std::int64_t running,
+                   std::int64_t waiting, const Say& say) const {
+    const Time start = task(running).start;
+    if (role(task(running)) == Role::exchange) {
+      const std::int64_t late = last_to_come(running);
+      say(std::max(start, task(late).start), Cause::exchange, running);
+      say(start, Cause::straggler, late);
+      return;
+    }
+    const Cause cause = cause_of(worker, step, running, waiting);
+    say(start, cause, in_the_way(cause) || waiting < 0 ? running : waiting);
   }
 
   // A task that was ready and had not started: its worker was busy, or the runtime was.
@@ -274,6 +328,8 @@ class Explainer {
         return Cause::meeting;
       case Role::reduction:
         return Cause::reduction;
+      case Role::exchange:
+        return Cause::exchange;
       case Role::compute:
         break;
     }
@@ -315,7 +371,7 @@ class Explainer {
       ++found_.tasks;
       ++found_.workers[static_cast<std::size_t>(each.worker)].tasks;
       ++kind_use(each).tasks;
-      kind_use(each).busy += clipped(each);
+      if (role(each) != Role::exchange) kind_use(each).busy += clipped(each);
     }
     for (const Mark& mark : record_.marks)
       found_.steps += mark.name == "step" && mark.time > window_.start && mark.time <= window_.end;
@@ -337,7 +393,7 @@ class Explainer {
           before[i] = on;
         }
       }
-      length[i] += clipped(each);
+      length[i] += unavoidable(static_cast<std::int64_t>(i));
       if (longest < 0 || length[i] > length[static_cast<std::size_t>(longest)])
         longest = static_cast<std::int64_t>(i);
     }
@@ -345,15 +401,17 @@ class Explainer {
     found_.critical = length[static_cast<std::size_t>(longest)];
     for (std::int64_t at = longest; at >= 0; at = before[static_cast<std::size_t>(at)]) {
       found_.critical_path.push_back(task(at).id);
-      kind_use(task(at)).critical += clipped(task(at));
+      kind_use(task(at)).critical += unavoidable(at);
     }
     std::ranges::reverse(found_.critical_path);
   }
 
   void summarise() {
-    const auto workers = static_cast<Time>(found_.workers.size());
+    const auto workers = static_cast<Time>(worker_count(record_));
     Time busiest = 0;
-    for (const WorkerUse& use : found_.workers) {
+    for (std::size_t w = 0; w < found_.workers.size(); ++w) {
+      if (!computes(record_.workers[w])) continue;
+      const WorkerUse& use = found_.workers[w];
       found_.work += use.busy;
       busiest = std::max(busiest, use.busy);
     }
@@ -374,10 +432,11 @@ class Explainer {
   const Record& record_;
   Window window_;
   TaskIndex index_;
-  std::vector<Role> roles_;                      // by kind
-  std::unordered_set<std::uint64_t> took_part_;  // worker and step
-  std::vector<std::size_t> class_of_;            // by worker
-  std::vector<std::vector<Reason>> queued_;      // by class
+  std::vector<Role> roles_;                            // by kind
+  std::unordered_set<std::uint64_t> took_part_;        // worker and step
+  std::vector<std::size_t> class_of_;                  // by worker
+  std::vector<std::vector<Reason>> queued_;            // by class
+  std::map<std::int64_t, std::int64_t> last_to_come_;  // by position of an exchange
   bool transfers_ = false;
   std::int64_t last_ = -1;
   std::vector<Reason> chain_;
@@ -385,8 +444,8 @@ class Explainer {
 };
 
 constexpr std::array<std::string_view, cause_count> names{
-    "dependency",    "meeting",  "reduction",  "tail",       "loader", "queued",
-    "too few tasks", "transfer", "submission", "scheduling", "outside"};
+    "dependency", "meeting",    "reduction",  "tail",     "loader",    "queued", "too few tasks",
+    "transfer",   "submission", "scheduling", "exchange", "straggler", "outside"};
 
 constexpr std::array<std::string_view, cause_count> texts{
     "waited for another task of the step",
@@ -399,6 +458,8 @@ constexpr std::array<std::string_view, cause_count> texts{
     "waited for data to be copied between memories",
     "waited for tasks to be submitted",
     "waited for the runtime to start a ready task elsewhere",
+    "waited for a message between nodes",
+    "waited for the node that came last to an exchange",
     "outside of what was recorded"};
 
 std::optional<std::int64_t> number_in(const Record& record, const char* key) {

@@ -23,9 +23,11 @@ enum class Cause {
   transfer,       // data was on its way between memories
   submission,     // everything was there, but the task had not been submitted
   scheduling,     // a ready task had not reached its worker yet
+  exchange,       // a message between nodes was on its way
+  straggler,      // an exchange waited for the node that came to it last
   outside,        // the record does not tell: it has nothing that the worker could have waited for
 };
-inline constexpr std::size_t cause_count = 11;
+inline constexpr std::size_t cause_count = 13;
 std::string_view cause_name(Cause cause);
 std::string_view cause_text(Cause cause);  // a sentence for people
 
@@ -38,7 +40,9 @@ struct IdleInterval {
 };
 
 struct WorkerUse {
-  Time busy = 0, idle = 0, overhead = 0;  // their sum is the window's wall time, exactly
+  // Their sum is the window's wall time, exactly. Of a lane of messages only `busy` is told: while
+  // something was on its way.
+  Time busy = 0, idle = 0, overhead = 0;
   std::int64_t tasks = 0;
   std::array<Time, cause_count> causes{};  // of the idle time; their sum is `idle`
 };

@@ -36,6 +36,7 @@ class Doctor {
     loading();
     queues();
     transfers();
+    stragglers();
     submissions();
     runtime();
     kernels();
@@ -46,7 +47,9 @@ class Doctor {
 
  private:
   // Workers that only feed GPUs are there to wait: their sleep costs nobody anything.
-  bool computes(std::size_t worker) const { return record_.workers[worker].group != "host"; }
+  bool computes(std::size_t worker) const {
+    return record_.workers[worker].group != "host" && trace::computes(record_.workers[worker]);
+  }
   double workers() const {
     double count = 0;
     for (std::size_t w = 0; w < record_.workers.size(); ++w) count += computes(w);
@@ -141,12 +144,31 @@ class Doctor {
   // Between nodes it is gradients that travel, whoever has which share.
   void transfers() {
     if (nodes() > 1)
-      find(slept(Cause::transfer), "waited for gradients on their way between nodes",
+      find(slept(Cause::transfer) + slept(Cause::exchange),
+           "waited for gradients on their way between nodes" + culprit({Cause::exchange}),
            "Sum them inside each site first, or exchange less often with a larger batch.",
            "--update hierarchical");
     else
       find(slept(Cause::transfer), "waited for data on its way between memories",
            "Give the group that waits a share that pays for its copies.", "--shares");
+  }
+  void stragglers() {
+    std::map<std::string, Time> waited;  // by the node that came last
+    for (const IdleInterval& each : found_.idle) {
+      if (each.cause != Cause::straggler || !computes(static_cast<std::size_t>(each.worker)))
+        continue;
+      const auto task = std::ranges::lower_bound(record_.tasks, each.task, {}, &Task::id);
+      if (task != record_.tasks.end() && task->id == each.task)
+        waited[record_.workers[static_cast<std::size_t>(task->worker)].node] +=
+            each.end - each.start;
+    }
+    const auto worst =
+        std::ranges::max_element(waited, {}, &std::pair<const std::string, Time>::second);
+    if (worst == waited.end()) return;
+    find(slept(Cause::straggler),
+         "waited for the node that came last to an exchange, most often '" + worst->first + "'",
+         "Give that node a smaller share: shares by speed let all arrive together.",
+         "--shares speed");
   }
   std::size_t nodes() const {
     std::set<std::string> names;
@@ -214,7 +236,7 @@ PlanFacts plan_facts(const Record& record) {
                ? Json()
                : Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
   };
-  facts.workers = static_cast<std::int64_t>(record.workers.size());
+  facts.workers = static_cast<std::int64_t>(worker_count(record));
   for (const TaskKind& kind : record.kinds) {
     if (kind.job != "train") continue;
     facts.chunks = std::max<std::int64_t>(facts.chunks, kind.chunk + 1);

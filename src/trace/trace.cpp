@@ -39,6 +39,10 @@ std::string link_name(const Link& link) {
   return link.to.empty() ? link.from : link.from + " → " + link.to;
 }
 
+std::size_t worker_count(const Record& record) {
+  return static_cast<std::size_t>(std::ranges::count_if(record.workers, computes));
+}
+
 std::vector<std::string> lane_names(const Record& record) {
   const bool several = std::ranges::adjacent_find(record.workers, std::ranges::not_equal_to{},
                                                   &Worker::node) != record.workers.end();

@@ -19,8 +19,11 @@ struct Worker {
   std::string name;   // "cpu 3", "cuda 0"
   std::string group;  // device group of the plan
   std::string node;   // machine
-  std::string kind;   // "cpu", "cuda"
+  std::string kind;   // "cpu", "cuda", or network_kind
 };
+// The kind of a lane that shows messages between nodes: no worker of the machine.
+inline constexpr const char* network_kind = "network";
+inline bool computes(const Worker& worker) { return worker.kind != network_kind; }
 
 // What tasks of all steps have in common: a task of the task list. -1 where it does not apply.
 struct TaskKind {
@@ -132,6 +135,9 @@ struct Record {
     return kinds[static_cast<std::size_t>(task.kind)];
   }
 };
+
+// Workers that compute or load.
+std::size_t worker_count(const Record& record);
 
 // By worker: "node3 · cpu 0", or "cpu 0" where all are on one node.
 std::vector<std::string> lane_names(const Record& record);

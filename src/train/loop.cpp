@@ -54,6 +54,8 @@ class Loop {
         else
           rest();
       }
+      if ((wishes_ & wish_for_shares) != 0 && !stopping && step + 1 < goal_.last_step)
+        share_anew(step + 1);
     }
     Speed speed = speed_.speed();
     speed.taken_by_others = others_.read();
@@ -73,13 +75,14 @@ class Loop {
 
   // What a rank may want. All ranks collect the results of the same lists in the same order, so
   // what travels with them is known to all at the same place.
-  static constexpr std::uint32_t wish_to_stop = 1, wish_to_rest = 2;
+  static constexpr std::uint32_t wish_to_stop = 1, wish_to_rest = 2, wish_for_shares = 4;
 
   std::uint32_t wishes_at(std::int64_t step) {
     if (alone_) return 0;
     const bool rests =
         executor_.ranks().rank == 0 && !all_rest_after(step) && observer_.wants_rest(step);
-    return (observer_.stop() ? wish_to_stop : 0) | (rests ? wish_to_rest : 0);
+    return (observer_.stop() ? wish_to_stop : 0) | (rests ? wish_to_rest : 0) |
+           (wants_new_shares_ ? wish_for_shares : 0);
   }
   bool all_rest_after(std::int64_t step) const {
     return goal_.all_rest_after && goal_.all_rest_after(step);
@@ -105,6 +108,7 @@ class Loop {
       input.learning_rate = rates.learning_rate;
       input.momentum = rates.momentum;
       input.wishes = wishes_at(step + 1);
+      input.computed_s = computed_s_;
       const bool begins = done == 0, ends = done + count == samples;
       const Job job = begins && ends ? Job::train
                       : begins       ? Job::first
@@ -152,8 +156,36 @@ class Loop {
     const Clock::time_point begin = Clock::now();
     observer_.on_rest(state_);
     wishes_ &= ~wish_to_rest;
+    load_before_.reset();  // a test is no step
     last_finish_ = Clock::now();
     rested_ = last_finish_ - begin;
+  }
+
+  void share_anew(std::int64_t step) {
+    const Clock::time_point begin = Clock::now();
+    collect_all();
+    goal_.share_anew(step);
+    wishes_ &= ~wish_for_shares;
+    wants_new_shares_ = false;
+    load_before_.reset();
+    computed_s_ = 0;
+    last_finish_ = Clock::now();
+    rested_ += last_finish_ - begin;
+  }
+
+  // How long this rank's workers computed for the step that was collected just now. With several
+  // steps in flight a part of it is the next one's: in the long run that evens out.
+  void note_computing(std::int64_t samples) {
+    if (alone_ || !goal_.share_anew) return;
+    const WorkerLoad now = executor_.load();
+    std::size_t chunks = 0;
+    for (const DeviceGroup* group : groups_of(executor_.plan())) chunks += group->chunks.size();
+    const double workers = std::min(static_cast<double>(now.workers), static_cast<double>(chunks));
+    const bool counts = load_before_ && workers > 0 && samples == recipe_.samples_per_step();
+    computed_s_ =
+        counts ? static_cast<float>(Seconds(now.kernels - load_before_->kernels).count() / workers)
+               : 0;
+    load_before_ = now;
   }
 
   void collect_all() {
@@ -188,6 +220,9 @@ class Loop {
     state_.seen += record.samples;
     state_.correct += record.correct;
     observer_.on_step(record);
+    note_computing(record.samples);
+    if (executor_.ranks().rank == 0 && goal_.wants_new_shares && !wants_new_shares_)
+      wants_new_shares_ = goal_.wants_new_shares(result.computed_s);
   }
 
   // A loss that is not a number ends the run; parameters are still those of the step before.
@@ -273,6 +308,9 @@ class Loop {
   TrainObserver& observer_;
   const bool alone_ = !executor_.ranks().several();
   std::uint32_t wishes_ = 0;  // of all ranks, as far as they have come in
+  bool wants_new_shares_ = false;
+  std::optional<WorkerLoad> load_before_;  // when the last step was collected
+  float computed_s_ = 0;                   // see StepInput
   std::int64_t per_epoch_;
   TrainState state_;
   LoadWatch loads_;

@@ -65,6 +65,12 @@ struct TrainGoal {
   // With several ranks: the steps after which all of them rest. Rests that only the first rank's
   // observer wants come a few steps later, when all ranks have heard of it.
   std::function<bool(std::int64_t step)> all_rest_after = {};
+  // With several ranks, asked of the first after each step of a full batch: whether other shares
+  // are wanted, given how many seconds each rank computed in a recent one (0: not known).
+  std::function<bool(const std::vector<double>& computed_s)> wants_new_shares = {};
+  // Called by all ranks alike a few steps later, with nothing in flight, after so many steps. The
+  // executor may be another one afterwards, at the same address, with the same weights.
+  std::function<void(std::int64_t step)> share_anew = {};
 };
 
 std::int64_t steps_per_epoch(const Recipe& recipe, const Dataset& data);

@@ -17,6 +17,7 @@
 #include "tasks/exchange_time.h"
 #include "train/batches.h"
 #include "train/loop.h"
+#include "train/rank_part.h"
 #include "train/weights.h"
 #include "transport/collectives.h"
 #include "transport/links.h"
@@ -54,48 +55,6 @@ double measured_speed(const TrainJob& job, const Plan& plan, std::int64_t share)
   }
   std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
   return static_cast<double>(share) / seconds[seconds.size() / 2];
-}
-
-PlanOptions options_of(const Plan& plan, const RankRequest& request) {
-  PlanOptions options;
-  const DeviceGroup& group = plan.nodes.front().groups.front();
-  options.team = group.team;
-  options.layout = group.layout;
-  options.gpu_layout = group.layout;
-  options.reduction = plan.reduction;
-  options.backward = plan.backward;
-  options.scheduler = plan.scheduler;
-  options.perf_model = plan.perf_model;
-  options.deterministic = plan.deterministic;
-  options.devices = {group.kind};
-  options.workers = request.workers;
-  if (!plan.deterministic) {
-    options.chunks = request.chunks;
-    return options;
-  }
-  // The recipe's chunks, whoever computes them.
-  std::vector<std::int64_t> chunks;
-  for (const Chunk& chunk : chunks_of(plan)) chunks.push_back(chunk.capacity);
-  options.chunks = chunks.size() == 1 ? std::vector<std::int64_t>{1} : chunks;
-  return options;
-}
-
-// What the plan says of everything but who computes how much.
-void keep_the_rest(Plan& plan, const Plan& before) {
-  plan.segments = before.segments;
-  plan.gather_phases = before.gather_phases;
-  plan.gather_loads = before.gather_loads;
-  plan.bucket_bytes = before.bucket_bytes;
-  plan.steps_in_flight = before.steps_in_flight;
-  plan.placement = before.placement;
-}
-
-// `slow` by worker, see DeviceGroup; more workers than it names are as fast as they are.
-void keep_slow(Plan& plan, std::vector<double> slow) {
-  DeviceGroup& group = plan.nodes.front().groups.front();
-  if (slow.empty() || group.kind != DeviceKind::cpu) return;
-  slow.resize(static_cast<std::size_t>(group.workers), 1);
-  group.slow = std::move(slow);
 }
 
 // What a rank tells the first one of itself.
@@ -151,16 +110,6 @@ std::string predicted_text(NodeUpdate update, const std::vector<int>& sites, con
   std::snprintf(text, sizeof text, ", predicted to take %.3g ms for %.3g MB", 1e3 * seconds,
                 1e-6 * bytes);
   return text;
-}
-
-// This rank carries out its part of a plan in which nodes stand in the order of ranks.
-void take_part(Ranks& ranks, TrainJob& job, Plan whole, std::vector<int> sites) {
-  const auto number = static_cast<std::size_t>(ranks.rank());
-  job.plan_of_all = std::move(whole);
-  job.plan = plan_of_node(*job.plan_of_all, number);
-  job.plan.cpus = available_cpus();
-  job.ranks = {rank_place(*job.plan_of_all, number, std::move(sites)), ranks.transport(),
-               ranks.names()};
 }
 
 // Throws InputError if this rank has too few CPUs for its part of a plan.

@@ -11,6 +11,10 @@ namespace regatta {
 // Every rank's text, by rank, on every rank. Called by all ranks in the same order.
 std::vector<std::string> gather_texts(Transport& transport, const std::string& own);
 
+// Every rank's text, by rank, on the first rank; empty on the others. Texts may be long: they are
+// sent in pieces. Called by all ranks.
+std::vector<std::string> texts_on_first(Transport& transport, const std::string& own);
+
 // The first rank's text on every rank.
 std::string text_of_first(Transport& transport, const std::string& own);
 

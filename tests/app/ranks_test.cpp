@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -11,6 +12,8 @@
 #include "support/mpirun.h"
 #include "support/places.h"
 #include "support/temporary_folder.h"
+#include "trace/merge.h"
+#include "trace/store.h"
 #include "train/checkpoint.h"
 
 namespace regatta {
@@ -31,7 +34,7 @@ class RankedProgram : public testing::Test {
                 "--model",
                 "lenet5",
                 "--data",
-                "synth:1x28x28/10@96",
+                data_,
                 "--batch",
                 "32",
                 "--test",
@@ -51,6 +54,7 @@ class RankedProgram : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string data_ = "synth:1x28x28/10@96";
 };
 
 TEST_F(RankedProgram, OneRunFolderAndOneResultWhateverTheRanks) {
@@ -96,6 +100,73 @@ TEST_F(RankedProgram, SharesFollowMeasuredSpeedUnlessTheyAreGiven) {
   for (const Json& node : run["plan"]["nodes"])
     for (const Json& chunk : node["groups"][0]["chunks"]) samples += chunk.get<std::int64_t>();
   EXPECT_EQ(samples, 32);
+}
+
+// A run whose second rank takes eight times as long for its tasks, and begins with equal shares.
+Words with_a_slow_rank(const Words& words) {
+  Words all{"sh", "-c",
+            "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then set -- \"$@\" --slow 0=8; fi; "
+            "exec \"$0\" \"$@\""};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+TEST_F(RankedProgram, SharesFollowASlowRankAndChangeNoBit) {
+  data_ = "synth:1x28x28/10@6400";  // an epoch's end would interrupt the steps that are counted
+  const Words same{"--deterministic", "--chunks", "8", "--steps", "150"};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), same.begin(), same.end());
+    return more;
+  };
+  ASSERT_EQ(run_program(train("alone", same)).status, 0);
+  const ProgramResult result =
+      mpirun(2, with_a_slow_rank(train("ranks", with({"--shares", "16,16", "--replan", "on"}))));
+  ASSERT_EQ(result.status, 0) << result.output;
+  const std::size_t told = result.output.find("shares were planned anew: ");
+  ASSERT_NE(told, std::string::npos) << result.output;
+  const std::string line = result.output.substr(told, result.output.find('\n', told) - told);
+  // Whole chunks of four samples go from the slow rank to the other.
+  const std::size_t arrow = line.find("16 -> ");
+  ASSERT_NE(arrow, std::string::npos) << line;
+  const int samples = std::stoi(line.substr(arrow + 6));
+  EXPECT_GT(samples, 16) << line;
+  EXPECT_EQ(samples % 4, 0) << line;
+  EXPECT_EQ(weights("ranks"), weights("alone"));
+}
+
+TEST_F(RankedProgram, SharesStayWhereReplanIsOff) {
+  data_ = "synth:1x28x28/10@6400";
+  const ProgramResult result = mpirun(
+      2, with_a_slow_rank(train("run", {"--steps", "40", "--shares", "16,16", "--replan", "off"})));
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find("planned anew"), std::string::npos) << result.output;
+}
+
+TEST_F(RankedProgram, OneStoreHoldsTheTasksOfAllRanksByNode) {
+  const ProgramResult result = mpirun(
+      2, train("run", {"--steps", "4", "--shares", "20,12", "--trace", "--trace-steps", "2:3"}));
+  ASSERT_EQ(result.status, 0) << result.output;
+  const trace::Record record = trace::read_store(folder_.path() / "run" / trace::store_name);
+  EXPECT_EQ(trace::faults(record), std::vector<std::string>{});
+  const Json nodes = run_json("run")["plan"]["nodes"];
+  std::map<std::string, int> computed, exchanged;  // tasks of step 2 by node
+  for (const trace::Task& task : record.tasks) {
+    const trace::Worker& worker = record.workers[static_cast<std::size_t>(task.worker)];
+    if (task.step == 2) ++(trace::computes(worker) ? computed : exchanged)[worker.node];
+  }
+  for (const Json& node : nodes) {
+    const auto name = node["name"].get<std::string>();
+    EXPECT_GT(computed[name], 0) << name;
+    EXPECT_GT(exchanged[name], 0) << name;
+  }
+  EXPECT_EQ(computed.size(), 2u);
+  EXPECT_TRUE(trace::clock_error(record));
+  // Nothing is left of what the second rank sent, and viewers tell the nodes apart.
+  EXPECT_FALSE(fs::exists(folder_.path() / "run" / "trace.sqlite.rank-1"));
+  const ProgramResult doctor =
+      run_program({regatta_program().string(), "doctor", (folder_.path() / "run").string()});
+  ASSERT_EQ(doctor.status, 0) << doctor.output;
+  EXPECT_NE(doctor.output.find("clocks are matched to within"), std::string::npos) << doctor.output;
 }
 
 // A plan for two nodes of one core each, the first three times as fast, that are no hosts of ours.
