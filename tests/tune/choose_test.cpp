@@ -309,7 +309,7 @@ TEST(Choose, ShortLoadsAreGatheredWithTheWork) {
 // Chunks of 12 and 4 samples on two workers: who has the small one waits at every meeting.
 TEST(Choose, WeightGradientsFillTheGapsAtMeetings) {
   const Graph graph = fuse(build_model("resnet20"));
-  PlanOptions options{.workers = 2};
+  PlanOptions options{.workers = 2, .team = 1};
   options.chunks = {12, 4};
   options.segments = "step";
   const Choice choice = chosen(graph, 16, options, {.task_seconds = 1e-6});
