@@ -32,7 +32,7 @@ constexpr double contends = 0.12;
 
 Speed measure(const TrainJob& job, const Plan& plan, double seconds) {
   constexpr double patience = 10;
-  return while_near([&] { return try_out(job, plan, Seconds(seconds)); }, patience);
+  return measure_undisturbed([&] { return try_out(job, plan, Seconds(seconds)); }, patience);
 }
 
 struct Measured {

@@ -60,7 +60,7 @@ Row measure(const Graph& graph, const RuntimeFlags& flags, std::int64_t workers,
   StepInput input;
   input.samples = recipe.batch;
   input.load = [](std::int64_t, std::int64_t, std::byte*, Target*) {};
-  executor.wait(executor.submit(Job::train, input));  // the first step makes buffers and lists
+  executor.wait(executor.submit(ListKind::train, input));  // the first step makes buffers and lists
   std::deque<Ticket> on_their_way;
   const auto wait_for_first = [&] {
     executor.wait(on_their_way.front());
@@ -69,7 +69,7 @@ Row measure(const Graph& graph, const RuntimeFlags& flags, std::int64_t workers,
   std::int64_t steps = 0;
   const Clock::time_point begin = Clock::now();
   do {
-    on_their_way.push_back(executor.submit(Job::train, input));
+    on_their_way.push_back(executor.submit(ListKind::train, input));
     ++steps;
     if (std::ssize(on_their_way) == plan.steps_in_flight) wait_for_first();
   } while (Clock::now() - begin < Seconds(flags.seconds));

@@ -24,7 +24,7 @@ struct PlanLow {
 
 PlanLow low_of(const TrainJob& job, const Plan& plan) {
   const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const ProfileCosts costs(blueprint, job.profile, job.recipe.data);
   const DeviceGroup& group = *groups_of(plan).front();
   double low = 0;

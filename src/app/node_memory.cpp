@@ -62,7 +62,7 @@ std::size_t bytes_with(Plan plan, GroupId id, std::int64_t samples, const Graph&
   plan.order.clear();
   plan.placement = Placement::dynamic;
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   return peak_bytes(blueprint, footprints(blueprint, {&list}), id);
 }
 
@@ -95,7 +95,7 @@ std::vector<std::string> shortages_of_nodes(const Graph& graph, const Plan& plan
     if (!seen.insert(std::move(key)).second) continue;
     const Plan own = plan_of_node(plan, n);
     const Blueprint blueprint = make_blueprint(graph, own, numbers_of(recipe), true);
-    const TaskList list = lower(blueprint, Job::train);
+    const TaskList list = lower(blueprint, ListKind::train);
     const std::vector<Footprint> found = footprints(blueprint, {&list});
     for (std::uint32_t g = 0; g < plan.nodes[n].groups.size(); ++g) {
       const std::string& name = plan.nodes[n].groups[g].name;

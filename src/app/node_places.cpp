@@ -45,8 +45,8 @@ const PlatformGroup* group_named(const PlatformNode& node, const std::string& na
   return nullptr;
 }
 
-std::vector<Place> places_on(const std::vector<NamedNode>& nodes, Devices devices) {
-  std::vector<Place> places;
+std::vector<PlacedDevice> places_on(const std::vector<NamedNode>& nodes, Devices devices) {
+  std::vector<PlacedDevice> places;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const std::vector<PlatformGroup>& groups = nodes[n].node->groups;
     const auto of_kind = [&](bool gpu) {
@@ -71,7 +71,7 @@ std::vector<Place> places_on(const std::vector<NamedNode>& nodes, Devices device
   return places;
 }
 
-std::vector<std::vector<std::size_t>> ranks_of(const std::vector<Place>& places) {
+std::vector<std::vector<std::size_t>> ranks_of(const std::vector<PlacedDevice>& places) {
   std::vector<std::vector<std::size_t>> ranks;
   for (std::size_t p = 0; p < places.size(); ++p) {
     // The node's rank that has room for it: one without a GPU for a GPU, the first for cores.

@@ -24,7 +24,7 @@ std::vector<NamedNode> chosen_nodes(const Platform& platform,
 const PlatformGroup* group_named(const PlatformNode& node, const std::string& name);
 
 // A node's cores, or one of its GPUs.
-struct Place {
+struct PlacedDevice {
   std::size_t node = 0;  // of those chosen
   const PlatformGroup* group = nullptr;
   std::string name;  // in the plan
@@ -40,10 +40,10 @@ enum class Devices {
   both,
 };
 // Node by node, cores before GPUs.
-std::vector<Place> places_on(const std::vector<NamedNode>& nodes, Devices devices);
+std::vector<PlacedDevice> places_on(const std::vector<NamedNode>& nodes, Devices devices);
 
 // Positions of places that are one process: a node's cores and one GPU at most. Cores go with the
 // node's first GPU. In the order of the places.
-std::vector<std::vector<std::size_t>> ranks_of(const std::vector<Place>& places);
+std::vector<std::vector<std::size_t>> ranks_of(const std::vector<PlacedDevice>& places);
 
 }  // namespace regatta::app

@@ -17,7 +17,7 @@ constexpr std::int64_t chunks_of_a_stage = 4;
 
 }  // namespace
 
-DeviceGroup group_at(const Place& place, std::int64_t share, bool alone, const Graph& graph,
+DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options) {
   DeviceGroup group;
   if (place.gpu()) {

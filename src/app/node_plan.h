@@ -51,7 +51,7 @@ struct DeviceShare {
 Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
                       const std::vector<DeviceShare>& devices, const NodeOptions& options);
 // A share on a place; cores that are not alone are one team: fewer chunks meet.
-DeviceGroup group_at(const Place& place, std::int64_t share, bool alone, const Graph& graph,
+DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options);
 
 inline constexpr int most_loaders = 4;  // of a rank: CPU workers that only feed its GPU

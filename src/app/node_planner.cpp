@@ -14,7 +14,7 @@ namespace regatta::app {
 namespace {
 
 // For each rank of a node with GPUs, as many as it has cores for.
-int loaders_on(const std::vector<NamedNode>& nodes, const std::vector<Place>& places,
+int loaders_on(const std::vector<NamedNode>& nodes, const std::vector<PlacedDevice>& places,
                const std::vector<std::vector<std::size_t>>& ranks) {
   int loaders = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -31,7 +31,7 @@ int loaders_on(const std::vector<NamedNode>& nodes, const std::vector<Place>& pl
 }
 
 // The samples of each place given.
-Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<Place>& places,
+Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<PlacedDevice>& places,
                const std::vector<NamedNode>& nodes, const Graph& graph, const Recipe& recipe,
                const Platform& platform, const NodeOptions& options) {
   const std::vector<std::vector<std::size_t>> ranks = ranks_of(places);
@@ -111,7 +111,7 @@ std::vector<Participant> within_memory(std::vector<Participant> participants,
 
 // Shares of places, and how fast each turned out to be.
 struct Shared {
-  std::vector<Place> places;  // without those that get no sample
+  std::vector<PlacedDevice> places;  // without those that get no sample
   std::vector<std::int64_t> shares;
   std::vector<double> speeds;  // samples a second before gradients meet; empty: not asked for
   Plan plan;
@@ -136,8 +136,8 @@ class NodePlanner {
     return {found.plan, roles(found, reasons)};
   }
 
-  std::vector<Place> places(Devices devices) const {
-    std::vector<Place> found = places_on(nodes_, devices);
+  std::vector<PlacedDevice> places(Devices devices) const {
+    std::vector<PlacedDevice> found = places_on(nodes_, devices);
     if (found.empty())
       throw InputError("--devices: the nodes of platform '" + platform_.name + "' have no " +
                        (devices == Devices::cuda ? "GPU" : "cores"));
@@ -151,19 +151,20 @@ class NodePlanner {
  private:
   using Reasons = std::map<const PlatformGroup*, std::string>;
 
-  Plan with(const std::vector<std::int64_t>& shares, const std::vector<Place>& places) const {
+  Plan with(const std::vector<std::int64_t>& shares,
+            const std::vector<PlacedDevice>& places) const {
     return plan_with(shares, places, nodes_, graph_, recipe_, platform_, options_);
   }
 
   ShareCosts costs(const std::vector<std::int64_t>& shares,
-                   const std::vector<Place>& places) const {
+                   const std::vector<PlacedDevice>& places) const {
     return share_costs(with(shares, places),
                        sim::PreparedFleet(graph_, recipe_, platform_, profiles_));
   }
 
   // `optional`: a place that may go without a sample.
-  Shared shared(std::vector<Place> places,
-                const std::function<bool(const Place&)>& optional = {}) const {
+  Shared shared(std::vector<PlacedDevice> places,
+                const std::function<bool(const PlacedDevice&)>& optional = {}) const {
     const std::int64_t batch = recipe_.batch, granule = granule_of(graph_);
     if (granules_of(graph_, batch) < std::ssize(places))
       throw InputError("--batch " + std::to_string(batch) +
@@ -215,15 +216,15 @@ class NodePlanner {
   // Whether cores beside GPUs are better off with a share of the batch.
   Shared with_cores(Shared alone, Reasons& reasons) const {
     std::set<std::size_t> gpu_nodes;
-    for (const Place& place : alone.places)
+    for (const PlacedDevice& place : alone.places)
       if (place.gpu()) gpu_nodes.insert(place.node);
-    const auto beside_gpu = [&](const Place& place) {
+    const auto beside_gpu = [&](const PlacedDevice& place) {
       return !place.gpu() && gpu_nodes.contains(place.node);
     };
-    std::vector<Place> all = places(Devices::both);
+    std::vector<PlacedDevice> all = places(Devices::both);
     if (gpu_nodes.empty() || std::ranges::none_of(all, beside_gpu)) return alone;
     const auto say = [&](const std::string& why) {
-      for (const Place& place : all)
+      for (const PlacedDevice& place : all)
         if (beside_gpu(place))
           reasons[place.group] = std::to_string(place.group->count) + " cores " + why;
     };
@@ -312,7 +313,7 @@ Plan plan_over_nodes(const Graph& graph, const Recipe& recipe, const Platform& p
 }
 
 std::int64_t groups_at_most(const Platform& platform, const NodeOptions& options) {
-  const std::vector<Place> found =
+  const std::vector<PlacedDevice> found =
       places_on(chosen_nodes(platform, options.nodes), options.devices.value_or(Devices::best));
   return options.ranks > 0 ? std::min<std::int64_t>(options.ranks, std::ssize(found))
                            : std::ssize(found);
@@ -323,7 +324,7 @@ Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& 
   std::map<std::string, const PlatformNode*> by_name;
   for (const NamedNode& each : all_nodes(platform)) by_name[each.name] = each.node;
   std::vector<NamedNode> nodes;
-  std::vector<Place> places;
+  std::vector<PlacedDevice> places;
   std::vector<std::int64_t> shares;
   std::map<std::pair<std::string, std::string>, std::string> states;  // by node and group
   for (const DeviceShare& device : devices) {

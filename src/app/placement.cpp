@@ -125,7 +125,7 @@ TrainJob job_of_replay(const fs::path& run) {
   job.plan.placement = Placement::dynamic;
   job.plan.order.clear();
   const Blueprint blueprint = make_blueprint(job.graph, job.plan, numbers_of(job.recipe), true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   job.plan.order = recorded_order(record, blueprint, list);
   job.plan.placement = Placement::fixed;
   job.plan.scheduler = own_scheduler;  // the only one that follows an order

@@ -88,7 +88,7 @@ class ShardsDataset final : public Dataset {
   }
 
  private:
-  struct Place {
+  struct SampleInShard {
     const MappedShard* shard;
     std::int64_t position;  // within the shard
   };
@@ -148,12 +148,12 @@ class ShardsDataset final : public Dataset {
                        " of " + std::to_string(info_.count) + " samples");
   }
 
-  Place stored_at(std::int64_t position) const {
+  SampleInShard stored_at(std::int64_t position) const {
     const auto after = std::ranges::upper_bound(starts_, position);
     const auto shard = static_cast<std::size_t>(after - starts_.begin()) - 1;
     return {shards_[shard].get(), position - starts_[shard]};
   }
-  Place place_of(std::int64_t index) const {
+  SampleInShard place_of(std::int64_t index) const {
     return stored_at(position_[static_cast<std::size_t>(index)]);
   }
 

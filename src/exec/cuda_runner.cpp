@@ -100,7 +100,7 @@ class GraphRunner : public CudaRunner {
         frame_.bind(run.list->buffers[run.task->accesses[i].buffer], pointers[i]);
       carry_out(blueprint_, *run.task, *run.submission, frame_, device_);
     };
-    if (run.submission->looks) {
+    if (run.submission->checks_values) {
       enqueue();
       forgets_ = true;  // what was looked at has set the mark again
       return;

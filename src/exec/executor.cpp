@@ -91,7 +91,7 @@ class Executor::Impl {
                                                      travels_->numbers(), spare_cpu_);
     }
     // An order that cannot be followed is to be told before anything waits for it.
-    if (options_.training && plan.placement == Placement::fixed) prepared(Job::train);
+    if (options_.training && plan.placement == Placement::fixed) prepared(ListKind::train);
   }
 
   // StarPU may still be letting go of finished tasks; what they use goes after it has.
@@ -108,12 +108,12 @@ class Executor::Impl {
     if (communicator_) communicator_->give_up(why);
   }
 
-  std::shared_ptr<Submission> submit(Job job, StepInput input, bool looks = false) {
+  std::shared_ptr<Submission> submit(ListKind job, StepInput input, bool checks_values = false) {
     PreparedList& prepared = this->prepared(job);
     const TaskList& list = prepared.list;
     auto submission = std::make_shared<Submission>();
     submission->job = job;
-    submission->looks = looks;
+    submission->checks_values = checks_values;
     submission->seed = options_.seed;
     submission->input = std::move(input);
     if (takes_step(job)) submission->numbers = numbers_of(submission->input);
@@ -123,11 +123,11 @@ class Executor::Impl {
                         in_groups ? std::max<std::int64_t>(1, blueprint.group_samples) : 1);
     submission->spans = spans_here(submission->batch_spans);
     submission->result.wishes = submission->input.wishes;
-    if (job != Job::prepare) submission->exchanged_as = lists_exchanged_++;
+    if (job != ListKind::prepare) submission->exchanged_as = lists_exchanged_++;
     const auto samples = static_cast<std::size_t>(submission->input.samples);
     submission->result.losses.resize(samples);
     submission->result.correct.resize(samples);
-    if (job == Job::evaluate) {
+    if (job == ListKind::evaluate) {
       submission->result.labels.resize(samples);
       submission->result.logits.resize(samples *
                                        static_cast<std::size_t>(blueprint.graph.classes()));
@@ -199,7 +199,7 @@ class Executor::Impl {
       if (!cpu::all_finite(values.data(), values.size()))
         return "the parameters '" + parameter.name + "', from the step before";
     }
-    const auto submission = submit(Job::first, std::move(input), /*looks=*/true);
+    const auto submission = submit(ListKind::first, std::move(input), /*checks_values=*/true);
     submission->wait(false);
     return submission->first_seen();
   }
@@ -232,7 +232,7 @@ class Executor::Impl {
   Blueprint blueprint;
   std::chrono::nanoseconds handing_over{0};
   std::int64_t lists = 0;
-  const TaskList& list(Job job) { return prepared(job).list; }
+  const TaskList& list(ListKind job) { return prepared(job).list; }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
   // A GPU's kernels run while its worker does something else: nothing is counted then.
   int counted_workers() const {
@@ -255,7 +255,7 @@ class Executor::Impl {
   }
 
   // Made when it is first asked for: most runs have no use for some.
-  PreparedList& prepared(Job job) {
+  PreparedList& prepared(ListKind job) {
     const auto found = lists_.find(job);
     if (found != lists_.end()) return found->second;
     return lists_.emplace(job, prepare(blueprint, job, options_)).first->second;
@@ -579,7 +579,7 @@ class Executor::Impl {
   WorkerIds ids_;
   std::unique_ptr<cpu::Backend> backend_;
   std::vector<WorkerState> workers_;  // by StarPU worker
-  std::map<Job, PreparedList> lists_;
+  std::map<ListKind, PreparedList> lists_;
   std::vector<std::atomic<int>> last_workers_;  // by chunk: the worker that ran its latest task
   const std::vector<std::vector<std::uint8_t>> masks_;  // by bucket
   Buffers buffers_;
@@ -608,7 +608,7 @@ std::string Executor::find_not_finite(StepInput input) {
   return impl_->find_not_finite(std::move(input));
 }
 const OptimizerSettings& Executor::optimizer() const { return impl_->blueprint.optimizer; }
-std::size_t Executor::tasks_per_step() const { return impl_->list(Job::train).tasks.size(); }
+std::size_t Executor::tasks_per_step() const { return impl_->list(ListKind::train).tasks.size(); }
 WorkerLoad Executor::load() const {
   const WorkerTimes::Totals totals = worker_times().totals();
   return {std::chrono::steady_clock::now(),
@@ -621,7 +621,7 @@ WorkerLoad Executor::load() const {
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
 std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
 
-Ticket Executor::submit(Job job, StepInput input) {
+Ticket Executor::submit(ListKind job, StepInput input) {
   const auto begin = std::chrono::steady_clock::now();
   Ticket ticket;
   ticket.submission_ = impl_->submit(job, std::move(input));

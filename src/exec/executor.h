@@ -148,7 +148,7 @@ class Executor {
   std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
 
   // Never waits. At most plan.steps_in_flight lists may be on their way.
-  Ticket submit(Job job, StepInput input);
+  Ticket submit(ListKind job, StepInput input);
   // Throws what a task threw.
   StepResult wait(const Ticket& ticket);
   // Tells all other ranks, which then fail with RankFailed; nothing without them.

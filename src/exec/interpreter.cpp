@@ -38,7 +38,7 @@ class Interpreter {
               span.first + begin, end - begin,
               samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes,
               frame_.targets() + begin);
-          if (submission_.job != Job::evaluate) return;
+          if (submission_.job != ListKind::evaluate) return;
           for (std::int64_t i = begin; i < end; ++i)
             submission_.result.labels[static_cast<std::size_t>(span.first + i)] =
                 static_cast<float>(frame_.targets()[i].expected());
@@ -86,7 +86,7 @@ class Interpreter {
  private:
   void run_part(const Action& action) {
     const SegmentPlace& place = blueprint_.segments[action.segment.value];
-    const bool evaluating = submission_.job == Job::evaluate;
+    const bool evaluating = submission_.job == ListKind::evaluate;
     const Program& program = evaluating ? place.evaluate : place.train;
     const Part& part = part_of(program, action);
     const Chunk& chunk = blueprint_.chunks[action.chunk.value];
@@ -103,7 +103,7 @@ class Interpreter {
       operands.step = submission_.input.step;
       operands.first_sample = submission_.spans[chunk.id.value].first;
       device_.run(step, operands);
-      if (submission_.looks)
+      if (submission_.checks_values)
         look(step, chunk, operands);
       else if (device_.on_host() && step.node == graph_.loss() && step.work == Work::forward)
         require_finite_losses(operands.output, operands.n);
@@ -111,7 +111,7 @@ class Interpreter {
   }
 
   void require_finite_losses(const float* losses, std::int64_t count) const {
-    if (!trains(submission_.job) || submission_.looks) return;
+    if (!trains(submission_.job) || submission_.checks_values) return;
     for (std::int64_t i = 0; i < count; ++i)
       if (!std::isfinite(losses[2 * i])) throw NotFinite("the loss is no longer a number");
   }
@@ -194,7 +194,7 @@ class Interpreter {
       submission_.result.losses[first + i] = losses[2 * i];
       submission_.result.correct[first + i] = losses[2 * i + 1];
     }
-    if (submission_.job != Job::evaluate) return;
+    if (submission_.job != ListKind::evaluate) return;
     const auto classes = static_cast<std::size_t>(graph_.classes());
     std::copy_n(frame_.border(graph_.logits()), count * classes,
                 submission_.result.logits.begin() + static_cast<std::ptrdiff_t>(first * classes));

@@ -25,9 +25,9 @@ constexpr std::size_t fewest_tasks = 4 * spread_levels;
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
 
 // How many workers computed, over time.
-class Company {
+class BusyWorkers {
  public:
-  explicit Company(std::span<const TaskTimes> times) {
+  explicit BusyWorkers(std::span<const TaskTimes> times) {
     std::vector<std::pair<Time, int>> changes;
     for (const TaskTimes& task : times) {
       changes.emplace_back(task.start, 1);
@@ -122,14 +122,15 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
   // The same work may take longer here than there: the first chunk of a worker finds weights in
   // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
   Means means;
-  const Company company(done.times);
+  const BusyWorkers busy_workers(done.times);
   const int workers = names.workers();
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
     if (end <= start || piece.size <= 0) return;
     double seconds = seconds_between(start, end);
     if (cpu.count() > 0) seconds = std::min(seconds, cpu.count());
-    const int among = piece.name->among;
-    const int busy = among > 0 ? among : level_of(company.between(start, end), workers);
+    const int sharing_workers = piece.name->sharing_workers;
+    const int busy =
+        sharing_workers > 0 ? sharing_workers : level_of(busy_workers.between(start, end), workers);
     if (busy > 0) means.add({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {

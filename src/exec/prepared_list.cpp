@@ -13,7 +13,7 @@ namespace {
 std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
                             const ExecOptions& options) {
   const ProfileCosts costs(blueprint, options.profile, options.data,
-                           list.job == Job::evaluate ? Pass::evaluate : Pass::train);
+                           list.job == ListKind::evaluate ? Pass::evaluate : Pass::train);
   std::vector<double> predicted;
   for (const Task& task : list.tasks) {
     if (options.null_kernels) {
@@ -29,7 +29,7 @@ std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
 
 }  // namespace
 
-PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& options) {
+PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions& options) {
   if (trains(job) && !options.training) throw Error("internal: made to evaluate, not to train");
   PreparedList made;
   made.list = lower(blueprint, job);

@@ -28,6 +28,6 @@ struct PreparedList {
 };
 
 // Throws if the plan has an order that cannot be followed.
-PreparedList prepare(const Blueprint& blueprint, Job job, const ExecOptions& options);
+PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions& options);
 
 }  // namespace regatta

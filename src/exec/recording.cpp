@@ -23,11 +23,11 @@ constexpr std::array<const char*, 8> work_names{
     "forward",       "backward",       "statistics",     "normalise",
     "gradient_sums", "gradient_apply", "input_gradient", "weight_gradient"};
 
-std::string job_text(Job job) {
-  return job == Job::prepare ? "prepare" : job == Job::evaluate ? "evaluate" : "train";
+std::string job_text(ListKind job) {
+  return job == ListKind::prepare ? "prepare" : job == ListKind::evaluate ? "evaluate" : "train";
 }
 
-trace::TaskKind kind_of(const Task& task, Job job, const std::string& group) {
+trace::TaskKind kind_of(const Task& task, ListKind job, const std::string& group) {
   TaskLabel label = label_of(task);
   return {.job = job_text(job),
           .phases = std::move(label.phases),

@@ -36,14 +36,14 @@ struct TaskRun {
 };
 
 struct Submission {
-  Job job = Job::train;
+  ListKind job = ListKind::train;
   StepInput input;
   UpdateNumbers numbers;  // of the step it belongs to
   std::uint64_t seed = 0;
   std::vector<ChunkSpan> spans;        // of this rank's chunks
   std::vector<ChunkSpan> batch_spans;  // of the whole batch's
   StepResult result;
-  bool looks = false;  // at every value, for one that is not finite; nothing fails by it
+  bool checks_values = false;  // notes the first value that is not finite; nothing fails by it
   std::vector<TaskRun> runs;
   std::shared_ptr<ListGates> gates;  // null: StarPU knows what tasks wait for
   std::vector<TaskTimes> times;      // by task, if recorded or watched

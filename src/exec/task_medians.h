@@ -11,7 +11,7 @@ namespace regatta {
 class TaskMedians {
  public:
   void add(const ListTimes& done) {
-    if (done.list.job != Job::train) return;
+    if (done.list.job != ListKind::train) return;
     seconds_.resize(done.times.size());
     for (std::size_t t = 0; t < done.times.size(); ++t)
       seconds_[t].push_back(

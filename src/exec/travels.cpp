@@ -179,7 +179,7 @@ void Travels::add_group_sums(Travel& travel, const Action& action, std::byte* co
 
 Travels::Prepared Travels::results(Travel travel, Submission& submission) const {
   const RankPlace& ranks = blueprint_.ranks;
-  const bool logits = submission.job == Job::evaluate;
+  const bool logits = submission.job == ListKind::evaluate;
   const auto classes = static_cast<std::size_t>(blueprint_.graph.classes());
   const auto layout_of = [&](const ChunkSpan& samples) {
     return ResultsLayout{static_cast<std::size_t>(samples.count), classes};

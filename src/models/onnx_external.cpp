@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Where the message says the numbers are.
-struct Place {
+struct FileRange {
   std::string location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;  // default: to the end of the file
@@ -29,8 +29,8 @@ std::uint64_t number_of(const std::string& key, const std::string& text, const s
   return number;
 }
 
-Place place_of(const onnx::TensorProto& tensor, const std::string& what) {
-  Place place;
+FileRange place_of(const onnx::TensorProto& tensor, const std::string& what) {
+  FileRange place;
   for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
     if (entry.key() == "location") place.location = entry.value();
     if (entry.key() == "offset") place.offset = number_of("offset", entry.value(), what);
@@ -71,7 +71,7 @@ std::string external_bytes(const onnx::TensorProto& tensor, std::uint64_t wanted
                            const fs::path& folder, const std::string& what) {
   if (folder.empty())
     throw InputError(what + ": its values are in another file, and only bytes were given");
-  const Place place = place_of(tensor, what);
+  const FileRange place = place_of(tensor, what);
   const fs::path path = file_at(place.location, folder, what);
   const std::string file = "'" + path.string() + "'";
   std::error_code code;

@@ -158,11 +158,11 @@ std::vector<double> slowness_of(const Plan& plan) {
   return slowness;
 }
 
-std::vector<double> company_of(const Plan& plan) {
+std::vector<double> contention_of(const Plan& plan) {
   const std::vector<double> slowness = slowness_of(plan);
   const std::vector<PlanWorker> workers = workers_of(plan);
-  std::vector<double> company(workers.size(), 1);
-  if (std::ranges::all_of(slowness, [](double each) { return each == 1; })) return company;
+  std::vector<double> contention(workers.size(), 1);
+  if (std::ranges::all_of(slowness, [](double each) { return each == 1; })) return contention;
   for (std::size_t w = 0; w < workers.size(); ++w) {
     double others = 0, count = 0;
     for (std::size_t other = 0; other < workers.size(); ++other) {
@@ -170,9 +170,9 @@ std::vector<double> company_of(const Plan& plan) {
       others += 1 / slowness[other];
       ++count;
     }
-    if (count > 0) company[w] = others / count;
+    if (count > 0) contention[w] = others / count;
   }
-  return company;
+  return contention;
 }
 
 std::int64_t share_of(const DeviceGroup& group) {

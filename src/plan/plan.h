@@ -134,9 +134,10 @@ int cpus_of(const Plan& plan);     // that its CPU workers, their teams and its 
 // workers run in their gaps.
 bool takes_all_cpus(const Plan& plan);
 std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
-// By worker, from 0 to 1: of what sharing memory with all others of its group costs, how much it
-// costs this one. Who is slowed down computes for a part of its time and waits for the rest.
-std::vector<double> company_of(const Plan& plan);
+// By worker: the part, from 0 to 1, of the full memory contention in its group that slows it down.
+// Workers that --slow slows down compute for a part of their time and leave memory alone for the
+// rest.
+std::vector<double> contention_of(const Plan& plan);
 
 // With Placement::hybrid, the worker (counted in its group) that computes the i-th of a group's
 // chunks: chunks of a lane share memory, so they share the worker.

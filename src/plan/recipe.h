@@ -13,7 +13,7 @@
 #include "base/precision.h"
 #include "base/shape.h"
 #include "graph/graph.h"
-#include "plan/schedule.h"
+#include "plan/learning_rate.h"
 
 namespace regatta {
 

@@ -117,7 +117,7 @@ double line_seconds() {
   return shortest;
 }
 
-bool wait_until_near(double most_seconds) {
+bool wait_until_undisturbed(double most_seconds) {
   if (available_cpus() > few_cpus) return true;
   static std::mutex mutex;
   static double nearest = 1, fastest = 1;

@@ -16,16 +16,16 @@ double pair_seconds();
 // has seen them. False if they still are not; who waited in vain expects less from then on. No
 // other thread of the process should be busy. Does not wait where there are more than four: some
 // are always apart or shared there, and measurements are repeated instead.
-bool wait_until_near(double most_seconds);
+bool wait_until_undisturbed(double most_seconds);
 
-// Calls `measure` while that is so; again, a few times at most, if it was not so from its begin to
-// its end.
+// Calls `measure` once CPUs are near and fast; again, `tries` times at most, if they did not stay
+// so from its begin to its end. `patience`: seconds to wait before each call.
 template <class Measure>
-auto while_near(const Measure& measure, double patience = 2, int tries = 3) {
+auto measure_undisturbed(const Measure& measure, double patience = 2, int tries = 3) {
   for (;;) {
-    const bool before = wait_until_near(patience);
+    const bool before = wait_until_undisturbed(patience);
     auto measured = measure();
-    if (--tries == 0 || (before && wait_until_near(0))) return measured;
+    if (--tries == 0 || (before && wait_until_undisturbed(0))) return measured;
   }
 }
 

@@ -124,8 +124,8 @@ class Exporter {
     for (const Route& each : platform_.network.routes) way(each.first, each.second, each.links);
   }
   void switches() {
-    for (const Wiring::SwitchPlace& each : wiring_.switches()) router(each.name);
-    for (const Wiring::SwitchPlace& each : wiring_.switches()) {
+    for (const Wiring::SwitchCopy& each : wiring_.switches()) router(each.name);
+    for (const Wiring::SwitchCopy& each : wiring_.switches()) {
       if (each.parent.empty()) continue;
       LinkSpeed speed = each.spec->link;
       speed.bandwidth *= each.spec->uplinks;

@@ -30,7 +30,7 @@ Wiring::Wiring(const Platform& platform) : platform_(platform) {
 }
 
 std::string Wiring::node_name(int number) const {
-  const Place at = place(number);
+  const NodeCopy at = place(number);
   const PlatformNode& entry = node(number);
   return entry.count == 1 ? entry.name : entry.name + "-" + std::to_string(at.copy);
 }
@@ -39,8 +39,8 @@ const PlatformNode& Wiring::node(int number) const {
   return platform_.nodes[static_cast<std::size_t>(place(number).entry)];
 }
 
-std::vector<Wiring::SwitchPlace> Wiring::switches() const {
-  std::vector<SwitchPlace> places;
+std::vector<Wiring::SwitchCopy> Wiring::switches() const {
+  std::vector<SwitchCopy> places;
   for (const Switch& each : platform_.network.switches)
     for (int copy = 0; copy < each.count; ++copy) {
       const Joint& joint = joints_[places.size()];

@@ -29,12 +29,12 @@ class Wiring {
  public:
   explicit Wiring(const Platform& platform);
 
-  struct Place {
+  struct NodeCopy {
     int entry = 0;  // in Platform::nodes
     int copy = 0;   // of its count
   };
   int nodes() const { return static_cast<int>(places_.size()); }
-  Place place(int node) const { return places_[static_cast<std::size_t>(node)]; }
+  NodeCopy place(int node) const { return places_[static_cast<std::size_t>(node)]; }
   std::string node_name(int node) const;
   const PlatformNode& node(int node) const;
   // The switch a node is attached to; nodes of a star or a ring are all alike.
@@ -43,11 +43,11 @@ class Wiring {
   }
 
   // Switches one by one, as neighbourhood() counts them.
-  struct SwitchPlace {
+  struct SwitchCopy {
     std::string name, parent;  // no parent: a root
     const Switch* spec = nullptr;
   };
-  std::vector<SwitchPlace> switches() const;
+  std::vector<SwitchCopy> switches() const;
   // The switches above a node, from the root to the one it is attached to; none in a star or a
   // ring.
   std::vector<std::string> switches_above(int node) const;
@@ -87,7 +87,7 @@ class Wiring {
   std::vector<int> between_roots(int from, int to) const;
 
   const Platform platform_;
-  std::vector<Place> places_;
+  std::vector<NodeCopy> places_;
   std::vector<Wire> wires_;
   std::vector<Inside> insides_;  // by node
   std::vector<Duplex> own_;      // by node: its link to the switch, or to the next node of a ring

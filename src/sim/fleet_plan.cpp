@@ -26,7 +26,7 @@ PreparedFleet::Kind::Kind(const Graph& graph, const Recipe& recipe, const Plan& 
                           std::vector<std::shared_ptr<const Profile>> profiles, bool several_ranks)
     : blueprint(make_blueprint(graph, plan, numbers_of(recipe), true, several_ranks)) {
   if (plan.stages.empty()) {
-    list = lower(blueprint, Job::train);
+    list = lower(blueprint, ListKind::train);
     measured = std::make_unique<ProfileCosts>(blueprint, profiles.front(), recipe.data);
     require_order(blueprint, list);
     return;

@@ -70,8 +70,8 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
 
 void CostNames::name_in_segments(CostName& name, bool shared) const {
   if (blueprint_.segments.size() < 2) return;
-  name.uncut = name.signature;
-  name.signature = segment_signature(name.uncut, shared);
+  name.in_one_segment = name.signature;
+  name.signature = segment_signature(name.in_one_segment, shared);
 }
 
 const CostName* CostNames::kept(CostName name) const {
@@ -89,7 +89,7 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   const auto met = [&](std::string signature, double bytes) {
     return kept({.signature = std::move(signature),
                  .bytes = bytes,
-                 .among = blueprint_.group(blueprint_.owner).workers});
+                 .sharing_workers = blueprint_.group(blueprint_.owner).workers});
   };
   switch (action.phase) {
     case Phase::load:
@@ -145,7 +145,7 @@ std::vector<CostPiece> CostNames::packs(const Action& action) const {
     all.push_back({kept({.signature = pack_signature(blueprint_.graph, blueprint_.graph.node(id),
                                                      place(action.group)),
                          .bytes = 2 * static_cast<double>(room),
-                         .among = blueprint_.group(action.group).workers}),
+                         .sharing_workers = blueprint_.group(action.group).workers}),
                    1});
   }
   return all;

@@ -18,10 +18,10 @@ struct CostName {
   std::string signature;
   double flops = 0, bytes = 0;  // by unit of size, for a guess where nothing was measured
   // In a step of several segments, whose data lies in colder memory: its name in a step of one.
-  std::string uncut = {};
-  // In how many workers' caches its data may lie: it costs as much however many are at work
-  // meanwhile. 0: what counts is who is.
-  int among = 0;
+  std::string in_one_segment = {};
+  // Workers whose caches the data may lie in; its cost then does not depend on how many are busy.
+  // 0: the cost depends on how many workers are busy.
+  int sharing_workers = 0;
   // Of an instruction of a split backward: its operator's backward as a whole, and which share of
   // it this instruction does. Until the halves themselves are measured, the whole's cost is shared
   // out.

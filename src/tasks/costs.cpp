@@ -46,13 +46,14 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
   Fits& fits = found->second;
   if (first && profile_) {
     fits.own = profile_->find(piece.name->signature);
-    if (!piece.name->uncut.empty()) {
+    if (!piece.name->in_one_segment.empty()) {
       // Plans by operators share what blocks keep inside.
-      if (!fits.own) fits.own = profile_->find(segment_signature(piece.name->uncut, false));
-      fits.uncut = profile_->find(piece.name->uncut);
+      if (!fits.own)
+        fits.own = profile_->find(segment_signature(piece.name->in_one_segment, false));
+      fits.in_one_segment = profile_->find(piece.name->in_one_segment);
     }
   }
-  if (!fits.own && !fits.uncut) {
+  if (!fits.own && !fits.in_one_segment) {
     if (piece.name->whole) {
       Answer whole;
       add(whole, {piece.name->whole, piece.size}, busy);
@@ -62,28 +63,29 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
     }
     return;
   }
-  const Estimate cost = measured(fits, piece, piece.name->among > 0 ? piece.name->among : busy);
+  const Estimate cost =
+      measured(fits, piece, piece.name->sharing_workers > 0 ? piece.name->sharing_workers : busy);
   answer.cost += cost;
   answer.measured += cost.seconds;
   const auto reaches = [&](const Fit* fit) { return fit && fit->reaches(piece.size); };
-  if (reaches(fits.own) || reaches(fits.uncut)) answer.known += cost.seconds;
+  if (reaches(fits.own) || reaches(fits.in_one_segment)) answer.known += cost.seconds;
 }
 
 // Steps of several segments are measured at few sizes and with all workers busy: how much longer
 // work takes there than in a step of one is taken from there.
 Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int busy) {
-  if (fits.uncut && !fits.own) return fits.uncut->at(piece.size, busy);
+  if (fits.in_one_segment && !fits.own) return fits.in_one_segment->at(piece.size, busy);
   const int there = fits.own->busiest();
-  const bool better_known = busy == there && fits.own->reaches(piece.size) && fits.uncut &&
-                            !fits.uncut->reaches(piece.size);
-  if (!fits.uncut || !fits.uncut->knows(there) || better_known)
+  const bool better_known = busy == there && fits.own->reaches(piece.size) && fits.in_one_segment &&
+                            !fits.in_one_segment->reaches(piece.size);
+  if (!fits.in_one_segment || !fits.in_one_segment->knows(there) || better_known)
     return fits.own->at(piece.size, busy);
   const double size = fits.own->nearest(piece.size);
   const Estimate apart = fits.own->at(size, there);
   constexpr double least = 0.8, most = 3;
   const double factor =
-      std::clamp(apart.seconds / fits.uncut->at(size, there).seconds, least, most);
-  const Estimate whole = fits.uncut->at(piece.size, busy);
+      std::clamp(apart.seconds / fits.in_one_segment->at(size, there).seconds, least, most);
+  const Estimate whole = fits.in_one_segment->at(piece.size, busy);
   return {factor * whole.seconds, factor * whole.low * apart.low / apart.seconds,
           factor * whole.high * apart.high / apart.seconds};
 }

@@ -80,7 +80,7 @@ class ProfileCosts : public TaskCosts {
   RuntimeCosts runtime_;
   mutable std::map<Question, Answer> answers_;
   struct Fits {
-    const Fit *own = nullptr, *uncut = nullptr;
+    const Fit *own = nullptr, *in_one_segment = nullptr;
   };
   static Estimate measured(const Fits& fits, const CostPiece& piece, int busy);
   mutable std::map<const CostName*, Fits> fits_;

@@ -19,25 +19,25 @@ enum class Together { parts, device, all };
 // Builds one task list. Actions are emitted in an order that sequential execution may follow.
 class Lowering {
  public:
-  Lowering(const Blueprint& blueprint, Job job)
+  Lowering(const Blueprint& blueprint, ListKind job)
       : blueprint_(blueprint),
         graph_(blueprint.graph),
-        pass_(job == Job::evaluate ? Pass::evaluate : Pass::train) {
+        pass_(job == ListKind::evaluate ? Pass::evaluate : Pass::train) {
     list_.job = job;
   }
 
   TaskList run() {
     const bool whole = blueprint_.plan.gather_phases && blueprint_.segments.size() == 1 &&
-                       !blueprint_.cut() && list_.job != Job::prepare;
+                       !blueprint_.cut() && list_.job != ListKind::prepare;
     if (whole) together_ = on_cpu(GroupId{0}) ? Together::all : Together::device;
     switch (list_.job) {
-      case Job::prepare:
+      case ListKind::prepare:
         for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) pack(BucketId{b}, false);
         break;
-      case Job::train:
-      case Job::first:
-      case Job::middle:
-      case Job::last:
+      case ListKind::train:
+      case ListKind::first:
+      case ListKind::middle:
+      case ListKind::last:
         loads();
         forward_segments();
         backward_segments();
@@ -45,7 +45,7 @@ class Lowering {
         late_deliveries();
         exchange_results();
         break;
-      case Job::evaluate:
+      case ListKind::evaluate:
         loads();
         forward_segments();
         late_deliveries();
@@ -582,25 +582,26 @@ class Lowering {
   std::set<std::uint32_t> written_;  // gradient slots that this step has begun
 };
 
-constexpr std::array<std::string_view, 20> phase_names{"load",
-                                                       "forward",
-                                                       "combine",
-                                                       "deliver",
-                                                       "backward",
-                                                       "weight_gradient",
-                                                       "combine_gradient",
-                                                       "track",
-                                                       "reduce",
-                                                       "measure",
-                                                       "clip",
-                                                       "update",
-                                                       "pack",
-                                                       "exchange_sums",
-                                                       "exchange_gradient_sums",
-                                                       "exchange_group_sums",
-                                                       "running_sum",
-                                                       "exchange",
-                                                       "exchange_results"};
+constexpr std::string_view phase_names[] = {"load",
+                                            "forward",
+                                            "combine",
+                                            "deliver",
+                                            "backward",
+                                            "weight_gradient",
+                                            "combine_gradient",
+                                            "track",
+                                            "reduce",
+                                            "measure",
+                                            "clip",
+                                            "update",
+                                            "pack",
+                                            "exchange_sums",
+                                            "exchange_gradient_sums",
+                                            "exchange_group_sums",
+                                            "running_sum",
+                                            "exchange",
+                                            "exchange_results"};
+static_assert(std::size(phase_names) == static_cast<std::size_t>(Phase::exchange_results) + 1);
 
 }  // namespace
 
@@ -612,7 +613,7 @@ const Part& part_of(const Program& program, const Action& action) {
                                             : program.weight_gradients)[action.part];
 }
 
-TaskList lower(const Blueprint& blueprint, Job job) { return Lowering(blueprint, job).run(); }
+TaskList lower(const Blueprint& blueprint, ListKind job) { return Lowering(blueprint, job).run(); }
 
 std::vector<std::string> faults(const TaskList& list) {
   std::vector<std::string> found;

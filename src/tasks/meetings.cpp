@@ -24,7 +24,7 @@ bool combines(const Task& task) {
 // The worker of each chunk, and how slow it is.
 class Seats {
  public:
-  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)), company_(company_of(plan)) {
+  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)), company_(contention_of(plan)) {
     int first = 0;
     for (const DeviceGroup* group : groups_of(plan)) {
       const bool cpu = group->kind == DeviceKind::cpu;
@@ -35,7 +35,7 @@ class Seats {
   }
   int of(ChunkId chunk) const { return seats_[chunk.value]; }
   double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
-  double company(ChunkId chunk) const { return company_[static_cast<std::size_t>(of(chunk))]; }
+  double contention(ChunkId chunk) const { return company_[static_cast<std::size_t>(of(chunk))]; }
 
  private:
   std::vector<int> seats_;
@@ -53,7 +53,7 @@ std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
     const DeviceGroup& group = blueprint.group(task.group);
     const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
     const double alone = costs.of(task, 1).seconds, among_all = costs.of(task, busy).seconds;
-    seconds[t] = seats.slowness(*chunk) * (alone + seats.company(*chunk) * (among_all - alone));
+    seconds[t] = seats.slowness(*chunk) * (alone + seats.contention(*chunk) * (among_all - alone));
   }
   return seconds;
 }

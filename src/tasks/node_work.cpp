@@ -135,8 +135,8 @@ void NodeCosts::make_lines(const TaskCosts& costs) {
     }
     lines_.push_back(found->second);
   }
-  const std::vector<double> company = company_of(blueprint_, list_);
-  for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].each *= company[t];
+  const std::vector<double> contention = contention_of(blueprint_, list_);
+  for (std::size_t t = 0; t < lines_.size(); ++t) lines_[t].each *= contention[t];
 }
 
 double NodeCosts::seconds(std::size_t task, int busy, double shift) const {

@@ -22,7 +22,7 @@ std::optional<ChunkId> computed_chunk(const Task& task) {
 }
 
 bool ordered(const Plan& plan, const TaskList& list) {
-  return plan.placement == Placement::fixed && list.job == Job::train;
+  return plan.placement == Placement::fixed && list.job == ListKind::train;
 }
 
 std::string named(const TaskList& list, std::size_t t) {
@@ -90,15 +90,15 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
   return places;
 }
 
-std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list) {
-  const std::vector<double> by_worker = company_of(blueprint.plan);
-  std::vector<double> company(list.tasks.size(), 1);
-  if (std::ranges::all_of(by_worker, [](double each) { return each == 1; })) return company;
+std::vector<double> contention_of(const Blueprint& blueprint, const TaskList& list) {
+  const std::vector<double> by_worker = contention_of(blueprint.plan);
+  std::vector<double> contention(list.tasks.size(), 1);
+  if (std::ranges::all_of(by_worker, [](double each) { return each == 1; })) return contention;
   const std::vector<PlanWorker> workers = workers_of(blueprint.plan);
   const std::vector<FixedPlace> places = fixed_places(blueprint, list);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     if (places[t].worker >= 0) {
-      company[t] = by_worker[static_cast<std::size_t>(places[t].worker)];
+      contention[t] = by_worker[static_cast<std::size_t>(places[t].worker)];
       continue;
     }
     double sum = 0, count = 0;
@@ -107,9 +107,9 @@ std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list)
       sum += by_worker[w];
       ++count;
     }
-    if (count > 0) company[t] = sum / count;
+    if (count > 0) contention[t] = sum / count;
   }
-  return company;
+  return contention;
 }
 
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list) {

@@ -11,11 +11,13 @@
 
 namespace regatta {
 
-// By task; nothing is fixed in lists that the plan has no order for (it has one for Job::train).
+// By task; nothing is fixed in lists that the plan has no order for (it has one for
+// ListKind::train).
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
 
-// By task: company_of() the worker that it is fixed to, or the mean over workers that may run it.
-std::vector<double> company_of(const Blueprint& blueprint, const TaskList& list);
+// By task: contention_of() the worker that it is fixed to, or the mean over all workers that may
+// run it.
+std::vector<double> contention_of(const Blueprint& blueprint, const TaskList& list);
 
 // Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
 // of another group, and tasks that would wait for each other for ever. Empty without an order.

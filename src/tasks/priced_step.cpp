@@ -7,7 +7,7 @@ namespace regatta {
 PricedStep::PricedStep(const Graph& graph, const Recipe& recipe, const Plan& plan,
                        const CostsFor& costs)
     : blueprint_(make_blueprint(graph, plan, numbers_of(recipe), true)),
-      list_(lower(blueprint_, Job::train)),
+      list_(lower(blueprint_, ListKind::train)),
       costs_(costs(blueprint_)) {
   require_order(blueprint_, list_);
 }
@@ -19,7 +19,7 @@ PricedStep::PricedStep(const Graph& graph, const Recipe& recipe, const Plan& pla
 void PricedStep::set_steps_in_flight(int steps) {
   if (steps == blueprint_.plan.steps_in_flight) return;
   blueprint_.plan.steps_in_flight = steps;
-  list_ = lower(blueprint_, Job::train);
+  list_ = lower(blueprint_, ListKind::train);
 }
 
 std::vector<std::vector<std::uint32_t>> PricedStep::order() const {

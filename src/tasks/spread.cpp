@@ -28,15 +28,15 @@ Spread::Spread(const Blueprint& blueprint, const TaskList& list, std::vector<dou
     : levels_(std::move(levels)), workers_(static_cast<std::uint64_t>(workers)), seed_(seed) {
   if (levels_.empty()) return;
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
-    Place place{.kind = random_mix(t)};
+    DrawKey key_of_task{.kind = random_mix(t)};
     const Action& first = list.tasks[t].actions.front();
     if (of_chunk(first.phase)) {
-      place.kind = random_mix(random_mix(static_cast<std::uint64_t>(first.phase) + 1) ^
-                              (std::uint64_t{first.segment.value} << 32 | first.part));
-      place.index = first.chunk.value;
-      place.many = blueprint.chunks.size();
+      key_of_task.kind = random_mix(random_mix(static_cast<std::uint64_t>(first.phase) + 1) ^
+                                    (std::uint64_t{first.segment.value} << 32 | first.part));
+      key_of_task.index = first.chunk.value;
+      key_of_task.many = blueprint.chunks.size();
     }
-    places_.push_back(place);
+    keys_.push_back(key_of_task);
   }
 }
 
@@ -51,11 +51,11 @@ double Spread::level(double rank) const {
 double Spread::factor(std::int64_t step, std::size_t task, int worker) const {
   if (none()) return 1;
   const std::uint64_t key = random_key(seed_, static_cast<std::uint64_t>(step));
-  const Place& place = places_[task];
-  const std::uint64_t own = random_mix(key ^ place.kind);
-  if (uniform(own, ~place.index) < alike)
+  const DrawKey& key_of_task = keys_[task];
+  const std::uint64_t own = random_mix(key ^ key_of_task.kind);
+  if (uniform(own, ~key_of_task.index) < alike)
     return level(share_of(key, static_cast<std::uint64_t>(worker), workers_));
-  return level(share_of(own, place.index, place.many));
+  return level(share_of(own, key_of_task.index, key_of_task.many));
 }
 
 }  // namespace regatta

@@ -24,7 +24,7 @@ class Spread {
   double factor(std::int64_t step, std::size_t task, int worker) const;
 
  private:
-  struct Place {
+  struct DrawKey {
     std::uint64_t kind = 0;   // tasks of all chunks that are otherwise alike
     std::uint64_t index = 0;  // among them
     std::uint64_t many = 1;
@@ -32,7 +32,7 @@ class Spread {
   double level(double rank) const;
 
   std::vector<double> levels_;
-  std::vector<Place> places_;  // by task
+  std::vector<DrawKey> keys_;  // by task
   std::uint64_t workers_ = 1, seed_ = 1;
 };
 

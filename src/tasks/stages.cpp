@@ -23,7 +23,7 @@ class Merging {
  public:
   Merging(const Plan& plan, const std::vector<Blueprint>& stages)
       : owners_(owners_of_segments(plan)), clips_(stages.front().optimizer.clip_norm > 0) {
-    for (const Blueprint& stage : stages) lists_.push_back(lower(stage, Job::train));
+    for (const Blueprint& stage : stages) lists_.push_back(lower(stage, ListKind::train));
   }
 
   TaskList run() {

@@ -106,7 +106,7 @@ inline bool only_weight_gradients(const Task& task) {
 }
 inline bool travels(const Task& task) { return travels(task.actions.front().phase); }
 
-enum class Job {
+enum class ListKind {
   prepare,   // packs parameters that were set from outside
   train,     // one step
   evaluate,  // one forward pass that delivers losses and logits
@@ -116,18 +116,20 @@ enum class Job {
   middle,
   last,
 };
-constexpr bool trains(Job job) { return job != Job::prepare && job != Job::evaluate; }
-constexpr bool takes_step(Job job) { return job == Job::train || job == Job::last; }
+constexpr bool trains(ListKind job) {
+  return job != ListKind::prepare && job != ListKind::evaluate;
+}
+constexpr bool takes_step(ListKind job) { return job == ListKind::train || job == ListKind::last; }
 // Gradients are added to those of the micro-batches before.
-constexpr bool adds(Job job) { return job == Job::middle || job == Job::last; }
+constexpr bool adds(ListKind job) { return job == ListKind::middle || job == ListKind::last; }
 
 struct TaskList {
-  Job job = Job::train;
+  ListKind job = ListKind::train;
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;  // in an order that sequential execution may follow
 };
 
-TaskList lower(const Blueprint& blueprint, Job job);
+TaskList lower(const Blueprint& blueprint, ListKind job);
 
 // The instructions that an action of such a phase carries out.
 const Part& part_of(const Program& program, const Action& action);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/skips.h"
-#include "plan/schedule.h"
+#include "plan/learning_rate.h"
 #include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "train/batches.h"
@@ -66,7 +66,7 @@ class Loop {
   // A step on its way, or one of its micro-batches.
   struct Flying {
     std::int64_t step;
-    Job job;
+    ListKind job;
     double learning_rate;
     StepInput input;
     Ticket ticket;
@@ -110,10 +110,10 @@ class Loop {
       input.wishes = wishes_at(step + 1);
       input.computed_s = computed_s_;
       const bool begins = done == 0, ends = done + count == samples;
-      const Job job = begins && ends ? Job::train
-                      : begins       ? Job::first
-                      : ends         ? Job::last
-                                     : Job::middle;
+      const ListKind job = begins && ends ? ListKind::train
+                           : begins       ? ListKind::first
+                           : ends         ? ListKind::last
+                                          : ListKind::middle;
       make_room();
       const auto loads = loads_.watch(input);
       const Ticket ticket = executor_.submit(job, input);
@@ -383,7 +383,7 @@ Evaluation evaluate(Executor& executor, const std::shared_ptr<const Dataset>& da
         test_batch(visits, first, std::min(batch, all - first), executor.sample_dtype());
     const bool stops = stop && stop();
     if (!alone) input.wishes = stops ? 1 : 0;  // all ranks stop when they hear of it
-    flying.push_back(executor.submit(Job::evaluate, input));
+    flying.push_back(executor.submit(ListKind::evaluate, input));
     if (alone && stops) total.stopped = true;
   }
   while (!flying.empty()) collect();

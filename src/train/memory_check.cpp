@@ -42,11 +42,11 @@ Plan shrunk(Plan plan, std::int64_t batch, std::int64_t smaller) {
 std::vector<Footprint> footprints_of(const TrainJob& job, const Blueprint& blueprint) {
   std::vector<TaskList> lists;
   if (job.recipe.accumulate == 1)
-    lists.push_back(lower(blueprint, Job::train));
+    lists.push_back(lower(blueprint, ListKind::train));
   else
-    for (const Job each : {Job::first, Job::middle, Job::last})
+    for (const ListKind each : {ListKind::first, ListKind::middle, ListKind::last})
       lists.push_back(lower(blueprint, each));
-  if (job.test) lists.push_back(lower(blueprint, Job::evaluate));
+  if (job.test) lists.push_back(lower(blueprint, ListKind::evaluate));
   std::vector<const TaskList*> pointers;
   for (const TaskList& list : lists) pointers.push_back(&list);
   return footprints(blueprint, pointers);

@@ -48,7 +48,7 @@ double measured_speed(const TrainJob& job, const Plan& plan, std::int64_t share)
     const auto start = std::chrono::steady_clock::now();
     StepInput input = train_batch(visits, 0, share, job.recipe, 0);
     input.learning_rate = 0;
-    executor.wait(executor.submit(Job::train, std::move(input)));
+    executor.wait(executor.submit(ListKind::train, std::move(input)));
     const auto end = std::chrono::steady_clock::now();
     if (step > 0) seconds.push_back(Seconds(end - start).count());
     if (step > 1 && end - begin > longest) break;

@@ -185,7 +185,7 @@ void initialise_by(Executor& executor, const Values& values_of) {
   }
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
     executor.set_state(StateId{i}, values_of(graph.states()[i]));
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
 }
 
 }  // namespace
@@ -267,7 +267,7 @@ void set_weights(Executor& executor, const Weights& weights) {
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
     if (const auto found = weights.find(graph.states()[i].name); found != weights.end())
       executor.set_state(StateId{i}, found->second);
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
 }
 
 void set_weights(Executor& executor, const TensorFile& file, const std::string& from) {
@@ -298,7 +298,7 @@ void swap_average(Executor& executor) {
     executor.set_parameter(ParameterId{i}, average);
     executor.set_average(ParameterId{i}, own);
   }
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
 }
 
 TensorFile averaged(TensorFile weights, const TensorFile& optimizer_state) {

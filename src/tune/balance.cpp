@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_shares = 5, most_looks = 3;
+constexpr std::size_t most_shares = 5, most_measurements = 3;
 constexpr Seconds measured_time{0.3};
 
 Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
@@ -28,25 +28,26 @@ class Trials {
  public:
   Trials(const TrainJob& job, Plan plan) : job_(job), plan_(std::move(plan)) {}
 
-  // By tasks as they typically were in all looks: what one of them saw by chance must not decide.
+  // By tasks as they typically were in all measurements: what one of them saw by chance must not
+  // decide.
   TriedShares look() {
-    looks_.push_back(while_near([&] { return try_tasks(job_, plan_, measured_time); }));
+    measured_.push_back(measure_undisturbed([&] { return try_tasks(job_, plan_, measured_time); }));
     std::vector<double> tasks;
-    for (std::size_t t = 0; t < looks_.front().size(); ++t) {
+    for (std::size_t t = 0; t < measured_.front().size(); ++t) {
       std::vector<double> seconds;
-      for (const std::vector<double>& each : looks_) seconds.push_back(each[t]);
+      for (const std::vector<double>& each : measured_) seconds.push_back(each[t]);
       tasks.push_back(median(std::move(seconds)));
     }
     const PricedStep step(job_.graph, job_.recipe, plan_, job_.profile);
     return tried_shares(step.blueprint(), step.list(), tasks);
   }
   std::string signature() const { return step_signature(job_.graph, job_.recipe, plan_); }
-  std::size_t looks() const { return looks_.size(); }
+  std::size_t measurements() const { return measured_.size(); }
 
  private:
   const TrainJob& job_;
   Plan plan_;
-  std::vector<std::vector<double>> looks_;  // seconds, by task
+  std::vector<std::vector<double>> measured_;  // seconds, by task
 };
 
 }  // namespace
@@ -76,12 +77,14 @@ Balanced balance(const TrainJob& job, Seconds step, Seconds budget) {
   // The best of several was lucky, too: it is looked at again, and whoever is the best then.
   while (!tried.empty()) {
     const auto best = static_cast<std::size_t>(&best_shares(tried) - tried.data());
-    const std::size_t looks = trials[best].looks();
-    if (tried.size() == 1 || looks == 0 || looks == most_looks || !time_for_one()) break;
+    const std::size_t measurements = trials[best].measurements();
+    if (tried.size() == 1 || measurements == 0 || measurements == most_measurements ||
+        !time_for_one())
+      break;
     tried[best] = trials[best].look();
   }
   for (std::size_t i = 0; i < tried.size(); ++i)
-    if (trials[i].looks() > 0)
+    if (trials[i].measurements() > 0)
       std::ranges::move(observations_of(trials[i].signature(), tried[i]),
                         std::back_inserter(found.seen));
   if (!tried.empty()) found.chunks = best_shares(tried).chunks;

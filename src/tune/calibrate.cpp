@@ -91,7 +91,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     all.insert(all.end(), seen.begin(), seen.end());
   };
   const Clock::time_point begin = Clock::now();
-  if (options.runtime) take(while_near([&] { return measure_runtime(options); }));
+  if (options.runtime) take(measure_undisturbed([&] { return measure_runtime(options); }));
 
   struct Kind {
     int workers, team;
@@ -159,7 +159,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
       if (kind.segments != whole_step) return cell.measure_segments(time);
       return kind.in_turn ? cell.measure_whole(time) : cell.measure(time);
     };
-    take(while_near([&] {
+    take(measure_undisturbed([&] {
       CalibrationCell cell(graph, on_cpu, data, options, plan, sizes);
       return measure(cell);
     }));

@@ -165,7 +165,7 @@ class CalibrationCell::Impl {
     const Clock::time_point enough = Clock::now() + time;
     for (int i = 0; i < 400 && (i < 20 || Clock::now() < enough); ++i) {
       const Seconds begin = thread_time();
-      const Ticket next = executor_.submit(Job::train, input(largest_));
+      const Ticket next = executor_.submit(ListKind::train, input(largest_));
       seconds.push_back(Seconds(thread_time() - begin).count());
       if (flying) executor_.wait(flying);
       flying = next;
@@ -178,7 +178,7 @@ class CalibrationCell::Impl {
   std::vector<double> seconds_to_take_note() {
     std::vector<double> seconds;
     for (int i = 0; i < 12; ++i) {
-      const Ticket ticket = executor_.submit(Job::train, input(largest_));
+      const Ticket ticket = executor_.submit(ListKind::train, input(largest_));
       // It is done by then; a thread that slept would be slower afterwards.
       for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
       }
@@ -298,7 +298,7 @@ class CalibrationCell::Impl {
   void steps(std::int64_t size, int count) {
     Ticket flying;
     for (int i = 0; i < count; ++i) {
-      const Ticket next = executor_.submit(Job::train, input(size));
+      const Ticket next = executor_.submit(ListKind::train, input(size));
       if (flying) executor_.wait(flying);
       flying = next;
     }

@@ -71,7 +71,7 @@ Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
 
 Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
   const double patience = std::min(5 * seconds, 10.0);
-  return while_near([&] { return measure_once(job, seconds, watch_tasks); }, patience);
+  return measure_undisturbed([&] { return measure_once(job, seconds, watch_tasks); }, patience);
 }
 
 }  // namespace regatta

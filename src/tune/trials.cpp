@@ -90,7 +90,8 @@ std::vector<Observation> try_candidates(const TrainJob& job, const Choice& choic
   rules.measure = [&](std::size_t i) {
     if (on_trial) on_trial();
     const Plan& plan = choice.candidates[tried[i]].plan;
-    return Seconds(while_near([&] { return try_out(job, plan, measured_time).typical_step_s; }));
+    return Seconds(
+        measure_undisturbed([&] { return try_out(job, plan, measured_time).typical_step_s; }));
   };
   rules.time_left = [&] { return budget - (Clock::now() - begin); };
   std::vector<Seconds> times = contest(tried.size(), rules);

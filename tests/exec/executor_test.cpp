@@ -55,12 +55,12 @@ TEST(Executor, WhatATaskThrowsReachesWhoeverWaits) {
   Executor executor(graph, plan_for(graph, 8, {.workers = 2}), float_samples(1));
   StepInput input = zeros_of(8, 784 * sizeof(float));
   input.load = [](auto...) { throw InputError("the disk is gone"); };
-  const Ticket ticket = executor.submit(Job::train, input);
+  const Ticket ticket = executor.submit(ListKind::train, input);
   EXPECT_THROW(executor.wait(ticket), InputError);
   // The workers live on.
-  EXPECT_EQ(
-      executor.wait(executor.submit(Job::train, zeros_of(8, 784 * sizeof(float)))).losses.size(),
-      8u);
+  EXPECT_EQ(executor.wait(executor.submit(ListKind::train, zeros_of(8, 784 * sizeof(float))))
+                .losses.size(),
+            8u);
 }
 
 TEST(Executor, ListsAreThroughThoughTheirTasksFail) {
@@ -72,8 +72,8 @@ TEST(Executor, ListsAreThroughThoughTheirTasksFail) {
   StepInput broken = zeros_of(8, 784 * sizeof(float));
   broken.load = [](auto...) { throw InputError("the disk is gone"); };
   for (int i = 0; i < 3; ++i) {
-    const Ticket first = executor.submit(Job::train, broken);
-    const Ticket second = executor.submit(Job::train, zeros_of(8, 784 * sizeof(float)));
+    const Ticket first = executor.submit(ListKind::train, broken);
+    const Ticket second = executor.submit(ListKind::train, zeros_of(8, 784 * sizeof(float)));
     EXPECT_THROW(executor.wait(first), InputError);
     EXPECT_EQ(executor.wait(second).losses.size(), 8u);
   }
@@ -92,7 +92,7 @@ TEST(Executor, MomentumThatHasFadedIsZeroAndNotADenormalNumber) {
         ParameterId{0}, 0,
         std::vector<float>(
             static_cast<std::size_t>(graph.parameter(ParameterId{0}).shape.elements()), 1.2e-38f));
-    executor.wait(executor.submit(Job::train, zeros_of(8, 784 * sizeof(float))));
+    executor.wait(executor.submit(ListKind::train, zeros_of(8, 784 * sizeof(float))));
     for (const float value : executor.moment(ParameterId{0}, 0)) ASSERT_EQ(value, 0.0f);
   }
 }
@@ -116,7 +116,7 @@ TEST(Executor, MemoryDoesNotGrowOverFiveHundredSteps) {
   Executor executor(graph, plan_for(graph, 2, options), float_samples(3));
   const StepInput input = zeros_of(2, 3 * 32 * 32 * sizeof(float));
   const auto steps = [&](int count) {
-    for (int i = 0; i < count; ++i) executor.wait(executor.submit(Job::train, input));
+    for (int i = 0; i < count; ++i) executor.wait(executor.submit(ListKind::train, input));
   };
   steps(60);
   const std::int64_t before = resident_kib();

@@ -130,7 +130,7 @@ Blueprint blueprint_of(const Graph& graph) {
 TEST(Gates, KeepTheOrderOfStepsThatOverlap) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   const Blueprint blueprint = blueprint_of(graph);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   constexpr std::size_t steps = 6;
   for (unsigned seed = 0; seed < 20; ++seed) {
     OnTheirWay all(list);

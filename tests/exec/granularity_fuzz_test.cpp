@@ -150,7 +150,7 @@ TEST_P(GranularityFuzz, PlacementHasNoSayInTheBits) {
   const ReferenceInput<float> input = make_input<float>(graph, batch);
   const ExecutedRun free = execute(graph, plan, input, sgd, steps);
   const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   std::vector<RanAt> played;
   for (const PlayedTask& task :
        play(blueprint, list, ProfileCosts(blueprint, nullptr, "none")).tasks)

@@ -48,7 +48,7 @@ std::vector<std::vector<TaskTimes>> times_of(const Graph& graph, const Plan& pla
       Depth::task);
   std::deque<Ticket> on_their_way;
   for (std::int64_t step = 1; step <= steps; ++step) {
-    on_their_way.push_back(executor.submit(Job::train, no_samples(plan, step)));
+    on_their_way.push_back(executor.submit(ListKind::train, no_samples(plan, step)));
     if (std::ssize(on_their_way) < plan.steps_in_flight) continue;
     executor.wait(on_their_way.front());
     on_their_way.pop_front();
@@ -96,7 +96,7 @@ void expect_long_lists_in_order(const Graph& graph, std::int64_t chunks) {
     SCOPED_TRACE(std::to_string(workers) + " workers");
     const Plan plan =
         plan_for(graph, chunks, {.workers = workers, .chunks = {{chunks}}, .segments = "op"});
-    const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+    const TaskList list = lower(make_blueprint(graph, plan, {}, true), ListKind::train);
     ASSERT_GT(list.tasks.size(), 2000u);
     const auto times = times_of(graph, plan, steps);
     ASSERT_EQ(times.size(), static_cast<std::size_t>(steps));
@@ -119,8 +119,8 @@ TEST(NullKernels, ComputeNothing) {
   Executor executor(graph, plan, null_options([](const Task&) { return Seconds(0); }));
   const std::vector<float> before(executor.parameter(ParameterId{0}).size(), 1.5f);
   executor.set_parameter(ParameterId{0}, before);
-  executor.wait(executor.submit(Job::prepare, {}));
-  const StepResult result = executor.wait(executor.submit(Job::train, no_samples(plan, 1)));
+  executor.wait(executor.submit(ListKind::prepare, {}));
+  const StepResult result = executor.wait(executor.submit(ListKind::train, no_samples(plan, 1)));
   EXPECT_EQ(result.losses, std::vector<float>(8, 0.0f));
   EXPECT_EQ(executor.parameter(ParameterId{0}), before);
 }
@@ -159,7 +159,7 @@ struct Recorded {
 Recorded run_for_real(const Graph& graph, Plan plan, const Hold& hold, std::int64_t steps) {
   plan.steps_in_flight = 1;
   const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-  Recorded made{lower(blueprint, Job::train), {}, {}};
+  Recorded made{lower(blueprint, ListKind::train), {}, {}};
   made.played = Seconds(play(blueprint, made.list, KnownCosts(hold)).step_seconds);
   const TemporaryFolder folder;
   const auto file = folder.path() / trace::store_name;
@@ -168,7 +168,8 @@ Recorded run_for_real(const Graph& graph, Plan plan, const Hold& hold, std::int6
   executor.record(recorder);
   for (std::int64_t step = 1; step <= steps; ++step) {
     const auto begin = std::chrono::steady_clock::now();
-    const StepResult result = executor.wait(executor.submit(Job::train, no_samples(plan, step)));
+    const StepResult result =
+        executor.wait(executor.submit(ListKind::train, no_samples(plan, step)));
     made.took.push_back(result.finished - begin);
   }
   executor.end_record();

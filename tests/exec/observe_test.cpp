@@ -22,7 +22,7 @@ class Observing : public testing::Test {
   explicit Observing(int chunks = 2)
       : graph(fuse(build_model("lenet5"))),
         blueprint(made(graph, chunks)),
-        list(lower(blueprint, Job::train)),
+        list(lower(blueprint, ListKind::train)),
         names(blueprint, "synth:1x28x28/10@64", Pass::train),
         times(list.tasks.size()) {}
 
@@ -320,7 +320,7 @@ TEST(Starts, OfWorkersThatWaitTheFirstTellsOfWakingAndTheOthersOfReleasing) {
   Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   const Blueprint blueprint = make_blueprint(
       graph, plan_for(graph, 12, {.workers = 3, .chunks = std::vector<std::int64_t>{3}}), {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   std::vector<TaskTimes> times(list.tasks.size());
   const auto begin = TraceClock::now();
   auto now = begin + microseconds(100);

@@ -54,7 +54,7 @@ trace::Record recorded(const Plan& plan, int steps, std::vector<float>* logits =
   executor.record(recorder);
   Ticket before;
   for (int step = 1; step <= steps; ++step) {
-    const Ticket ticket = executor.submit(Job::train, some_input(step));
+    const Ticket ticket = executor.submit(ListKind::train, some_input(step));
     if (before) executor.wait(before);
     before = ticket;
   }
@@ -86,7 +86,7 @@ std::vector<std::uint32_t> in_turn(const std::vector<std::uint32_t>& tasks, cons
 // Everything on worker 1, but every third task on worker 0.
 Plan fixed_plan(TaskList& list) {
   Plan plan = plan_of_four();
-  list = lower(make_blueprint(lenet5(), plan, options().numbers, true), Job::train);
+  list = lower(make_blueprint(lenet5(), plan, options().numbers, true), ListKind::train);
   std::vector<RanAt> tasks;
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
     tasks.push_back({t % 3 == 0 ? 0 : 1, static_cast<double>(t)});
@@ -109,7 +109,7 @@ TEST(StaticPlacement, EveryWorkerRunsItsListInOrderStepAfterStep) {
 
 TEST(StaticPlacement, ARecordedStepCanBeRepeated) {
   TaskList list =
-      lower(make_blueprint(lenet5(), plan_of_four(), options().numbers, true), Job::train);
+      lower(make_blueprint(lenet5(), plan_of_four(), options().numbers, true), ListKind::train);
   const trace::Record first = recorded(plan_of_four(), 4);
   Plan again = plan_of_four();
   again.order = order_in(first, 3, list);
@@ -165,7 +165,7 @@ class FreeRuntime final : public TaskCosts {
 // Worker by worker, the tasks of the last step that was played.
 std::vector<std::vector<std::uint32_t>> played_order(const Plan& plan, TaskList& list) {
   const Blueprint blueprint = make_blueprint(lenet5(), plan, options().numbers, true);
-  list = lower(blueprint, Job::train);
+  list = lower(blueprint, ListKind::train);
   std::vector<RanAt> tasks;
   for (const PlayedTask& task : play(blueprint, list, FreeRuntime(blueprint)).tasks)
     tasks.push_back({task.worker, task.start});
@@ -175,8 +175,8 @@ std::vector<std::vector<std::uint32_t>> played_order(const Plan& plan, TaskList&
 // Likewise of a step that was run: no task but the first is taken before all are there.
 std::vector<std::vector<std::uint32_t>> executed_order(const Plan& plan) {
   Executor executor(lenet5(), plan, options());
-  executor.wait(executor.submit(Job::prepare, {}));
-  executor.wait(executor.submit(Job::train, some_input(0)));  // from here on chunks have homes
+  executor.wait(executor.submit(ListKind::prepare, {}));
+  executor.wait(executor.submit(ListKind::train, some_input(0)));  // from here on chunks have homes
   std::vector<RanAt> tasks;
   executor.watch(
       [&](const ListTimes& done) {
@@ -191,7 +191,7 @@ std::vector<std::vector<std::uint32_t>> executed_order(const Plan& plan) {
     submitted.wait();
     load(first, count, data, targets);
   };
-  const Ticket ticket = executor.submit(Job::train, input);
+  const Ticket ticket = executor.submit(ListKind::train, input);
   submitted.count_down();
   executor.wait(ticket);
   return order_of(tasks, workers_of(plan).size());
@@ -231,8 +231,8 @@ TEST(StaticPlacement, TheExecutorsOrderIsThePlays) {
 TEST(StaticPlacement, ListsWithoutAnOrderComeBetween) {
   TaskList list;
   Executor executor(lenet5(), fixed_plan(list), options());
-  for (const Job job :
-       {Job::prepare, Job::train, Job::evaluate, Job::train, Job::first, Job::train, Job::evaluate})
+  for (const ListKind job : {ListKind::prepare, ListKind::train, ListKind::evaluate,
+                             ListKind::train, ListKind::first, ListKind::train, ListKind::evaluate})
     EXPECT_EQ(executor.wait(executor.submit(job, some_input(0))).losses.size(), 16u);
 }
 

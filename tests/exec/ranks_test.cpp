@@ -206,7 +206,7 @@ class Tiny {
           ParameterId{p},
           std::vector<float>(static_cast<std::size_t>(graph_.parameters()[p].shape.elements()),
                              0.01f));
-    executor_.wait(executor_.submit(Job::prepare, {}));
+    executor_.wait(executor_.submit(ListKind::prepare, {}));
     input_.samples = batch;
   }
 
@@ -250,7 +250,7 @@ TEST_F(RankedRun, ALossThatIsNotANumberOnOneRankStopsAllBeforeTheStep) {
   const StepInput broken = tiny.input([](std::int64_t sample) {
     return sample == 7 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
   });
-  EXPECT_THROW(tiny.executor().wait(tiny.executor().submit(Job::train, broken)), NotFinite);
+  EXPECT_THROW(tiny.executor().wait(tiny.executor().submit(ListKind::train, broken)), NotFinite);
   EXPECT_EQ(tiny.executor().parameter(ParameterId{0}), before);
   const std::string where = tiny.executor().find_not_finite(broken);
   EXPECT_EQ(where.empty(), ranks()->rank() + 1 < ranks()->size());
@@ -259,9 +259,9 @@ TEST_F(RankedRun, ALossThatIsNotANumberOnOneRankStopsAllBeforeTheStep) {
 TEST_F(RankedRun, WishesOfAnyRankReachAll) {
   Tiny tiny(8);
   StepInput input = tiny.input([](std::int64_t) { return 1.0f; });
-  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(Job::train, input)).wishes, 0u);
+  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(ListKind::train, input)).wishes, 0u);
   input.wishes = ranks()->rank() == 1 ? 2 : 0;
-  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(Job::train, input)).wishes, 2u);
+  EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(ListKind::train, input)).wishes, 2u);
 }
 
 // Started apart: what was on its way stays in MPI, and would meet the next executor's messages.
@@ -275,7 +275,7 @@ TEST_F(RankedFailure, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
     return 1;
   });
   try {
-    tiny.executor().wait(tiny.executor().submit(Job::train, input));
+    tiny.executor().wait(tiny.executor().submit(ListKind::train, input));
     FAIL() << "went on";
   } catch (const InputError& error) {
     EXPECT_TRUE(culprit);

@@ -61,9 +61,9 @@ TEST(Scheduler, CountsWhatWorkersDo) {
   const PlanOptions options{.workers = 2, .chunks = std::vector<std::int64_t>{2}};
   Executor executor(graph, plan_for(graph, 32, options), of_bytes());
   const StepInput input = black_images();
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
   const WorkerLoad before = executor.load();
-  for (int i = 0; i < 20; ++i) executor.wait(executor.submit(Job::train, input));
+  for (int i = 0; i < 20; ++i) executor.wait(executor.submit(ListKind::train, input));
   const WorkerLoad after = executor.load();
   EXPECT_EQ(after.workers, 2);
   EXPECT_GT(after.kernels, before.kernels);

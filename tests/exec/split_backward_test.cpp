@@ -1,6 +1,7 @@
 // Weight gradients in tasks of their own, run by StarPU: the same bits as without them.
 #include <gtest/gtest.h>
 
+#include "backends/cpu/cpu_backend.h"
 #include "models/models.h"
 #include "parity/formula.h"
 #include "support/executed_parity.h"
@@ -13,13 +14,14 @@ namespace {
 constexpr int steps = 3;
 const ReferenceSgd sgd{.learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-4};
 
-void expect_same_bits(const Graph& graph, std::int64_t batch, Plan plan) {
+void expect_same_bits(const Graph& graph, std::int64_t batch, Plan plan,
+                      Precision precision = Precision::fp32) {
   SCOPED_TRACE(to_json(plan, graph).dump());
   const ReferenceInput<float> input = make_input<float>(graph, batch);
   plan.backward = Backward::whole;
-  const ExecutedRun whole = execute(graph, plan, input, sgd, steps);
+  const ExecutedRun whole = execute(graph, plan, input, sgd, steps, precision);
   plan.backward = Backward::split;
-  const ExecutedRun split = execute(graph, plan, input, sgd, steps);
+  const ExecutedRun split = execute(graph, plan, input, sgd, steps, precision);
   EXPECT_TRUE(split.losses == whole.losses);
   EXPECT_TRUE(split.gradients == whole.gradients);
   EXPECT_TRUE(split.states == whole.states);
@@ -56,6 +58,14 @@ TEST_P(SplitBackwardBits, StayWhenChunksShareALaneAndWorkersHaveTeams) {
   expect_same_bits(graph, 9, plan);
 }
 
+TEST_P(SplitBackwardBits, AreThoseOfAWholeBackwardInBf16) {
+  if (const std::string why = cpu::hindrance(Precision::bf16); !why.empty()) GTEST_SKIP() << why;
+  const Graph graph = fuse(build_model(GetParam(), {.input = Shape{3, 16, 16}, .classes = 10}));
+  for (const std::int64_t chunks : {1, 3})
+    expect_same_bits(graph, 7, plan_for(graph, 7, {.workers = 2, .chunks = std::vector{chunks}}),
+                     Precision::bf16);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, SplitBackwardBits, testing::Values("lenet5", "resnet20"),
                          [](const auto& each) { return std::string(each.param); });
 
@@ -67,7 +77,7 @@ TEST(SplitBackward, WhatWeightGradientsReadLivesUntilTheEndOfTheStep) {
   const ReferenceInput<float> input = make_input<float>(graph, 7);
   const ExecutedRun whole = execute(graph, plan, input, sgd, steps);
   plan.backward = Backward::split;
-  const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+  const TaskList list = lower(make_blueprint(graph, plan, {}, true), ListKind::train);
   std::vector<std::uint32_t> before, weights, after;
   for (std::uint32_t t = 0; t < list.tasks.size(); ++t) {
     const Phase phase = list.tasks[t].actions.front().phase;

@@ -164,8 +164,8 @@ TEST(Team, SharesOutTheLoading) {
     const std::lock_guard lock(mutex);
     spans.emplace_back(first, count);
   };
-  executor.wait(executor.submit(Job::prepare, {}));
-  executor.wait(executor.submit(Job::train, step));
+  executor.wait(executor.submit(ListKind::prepare, {}));
+  executor.wait(executor.submit(ListKind::train, step));
   std::ranges::sort(spans);
   EXPECT_EQ(spans,
             (std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 2}, {2, 2}, {4, 2}, {6, 2}}));

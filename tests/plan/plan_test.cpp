@@ -186,9 +186,9 @@ TEST(Plan, LoadsAreGatheredWithTheWorkOfCpusOnly) {
 TEST(Plan, SlowedWorkersAreHalfTheCompany) {
   const Graph graph = fuse(build_model("tiny"));
   Plan plan = make_plan(graph, recipe_of(12), {.workers = 3, .chunks = std::vector{3L}});
-  EXPECT_EQ(company_of(plan), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(contention_of(plan), (std::vector<double>{1, 1, 1}));
   plan.nodes[0].groups[0].slow = {1, 2, 2};
-  EXPECT_EQ(company_of(plan), (std::vector<double>{0.5, 0.75, 0.75}));
+  EXPECT_EQ(contention_of(plan), (std::vector<double>{0.5, 0.75, 0.75}));
 }
 
 TEST(Plan, NamesWhatIsWrongInItsJson) {

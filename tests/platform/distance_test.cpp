@@ -29,7 +29,7 @@ TEST(Distance, TwoCpusTakeSomeTimeToReckon) {
 
 TEST(Distance, MeasuringEndsHoweverFarCpusAre) {
   int calls = 0;
-  EXPECT_EQ(while_near([&] { return ++calls; }, 0, 2), calls);
+  EXPECT_EQ(measure_undisturbed([&] { return ++calls; }, 0, 2), calls);
   EXPECT_GE(calls, 1);
   EXPECT_LE(calls, 2);
 }

@@ -101,7 +101,7 @@ TEST(Simulate, TheEventClockAndSimGridGiveTheSameTimes) {
     recipe.batch = 8;
     const Plan plan = make_plan(graph, recipe, {.workers = workers, .chunks = {{workers}}});
     const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-    const TaskList list = lower(blueprint, Job::train);
+    const TaskList list = lower(blueprint, ListKind::train);
     const ProfileCosts costs(blueprint, nullptr, "made up");
     constexpr int steps = 5;
     const Played played = play(blueprint, list, costs, {.steps = steps});
@@ -198,7 +198,7 @@ TEST(Simulate, AnOrderedListIsFollowedThoughAnotherWouldBeShorter) {
   Hand hand(2);
   for (const double seconds : {3.0, 2.0, 1.0}) hand.task(seconds, {{hand.buffer(), Mode::write}});
   EXPECT_NEAR(hand.play().step_s[0], 3, 1e-6);
-  hand.list.job = Job::train;
+  hand.list.job = ListKind::train;
   hand.blueprint.plan.placement = Placement::fixed;
   hand.blueprint.plan.order = {{2, 0}, {1}};
   const Simulated made = hand.play(2);
@@ -224,7 +224,7 @@ TEST(Simulate, RanksOfSeveralNodesFollowTheirOrders) {
                     {.steps = 2});
   };
   EXPECT_NEAR(play().step_s[0], 3, 1e-6);
-  hand.list.job = Job::train;
+  hand.list.job = ListKind::train;
   hand.blueprint.plan.placement = Placement::fixed;
   hand.blueprint.plan.order = {{2, 0}, {1}};
   const Simulated made = play();
@@ -249,7 +249,7 @@ TEST(Simulate, OrdersThatDifferBetweenRanksDoNotHoldUpTheirExchanges) {
       hand->list.tasks.back().actions.push_back(
           {.phase = Phase::update, .bucket = BucketId{i == count ? 0U : 1U}});
     }
-    hand->list.job = Job::train;
+    hand->list.job = ListKind::train;
     hand->blueprint.plan.placement = Placement::fixed;
     hand->blueprint.plan.order = {{0, 1}};
   }
@@ -275,7 +275,7 @@ TEST(Simulate, AHybridPlanKeepsEveryChunkWithItsWorker) {
       {.workers = 2, .chunks = std::vector<std::int64_t>{12, 4}, .segments = std::string("block")});
   plan.placement = Placement::hybrid;
   const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const ProfileCosts costs(blueprint, nullptr, "synth");
   const Simulated made =
       simulate({machines(1), {{&blueprint, &list, &costs}}, {{0, 0, {{0, 0}}}}, {}}, {.steps = 3});
@@ -446,7 +446,7 @@ class LoweredLenet {
       : graph_(fuse(build_model("lenet5"))),
         blueprint(make_blueprint(
             graph_, make_plan(graph_, recipe(), {.workers = 1, .segments = segments}), {}, true)),
-        list(lower(blueprint, Job::train)) {}
+        list(lower(blueprint, ListKind::train)) {}
 
   Fleet fleet(int ranks, NodeUpdate update) {
     Fleet fleet{machines(ranks), {{&blueprint, &list, &costs}}, {}, update};

@@ -52,7 +52,7 @@ ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, c
     executor.set_parameter(ParameterId{i}, input.parameters[i]);
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)
     executor.set_state(StateId{i}, input.states[i]);
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
 
   StepInput step;
   step.samples = static_cast<std::int64_t>(input.labels.size());
@@ -66,13 +66,13 @@ ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, c
   };
 
   ExecutedRun run;
-  run.logits = executor.wait(executor.submit(Job::evaluate, step)).logits;
+  run.logits = executor.wait(executor.submit(ListKind::evaluate, step)).logits;
   std::size_t captures = 0;
   for (int i = 0; i < steps; ++i) {
     step.update = i + 1;
     if (i == 6) captures = executor.graph_captures();
     step.step = static_cast<std::uint64_t>(i);
-    const StepResult result = executor.wait(executor.submit(Job::train, step));
+    const StepResult result = executor.wait(executor.submit(ListKind::train, step));
     run.losses.push_back(std::accumulate(result.losses.begin(), result.losses.end(), 0.0) /
                          static_cast<double>(result.losses.size()));
     if (i > 0) continue;

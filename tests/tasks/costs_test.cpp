@@ -23,7 +23,7 @@ Blueprint blueprint_of(const Graph& graph, std::int64_t batch, PlanOptions optio
 std::shared_ptr<const Profile> profile_of(const Blueprint& blueprint, double each) {
   std::vector<Observation> session;
   const CostNames names(blueprint, data, Pass::train);
-  for (const Task& task : lower(blueprint, Job::train).tasks)
+  for (const Task& task : lower(blueprint, ListKind::train).tasks)
     for (const Action& action : task.actions)
       for (const CostPiece& piece :
            names.pieces(action, blueprint.chunks[action.chunk.value].capacity))
@@ -39,7 +39,7 @@ TEST(ProfileCosts, ATaskCostsWhatItsPiecesCost) {
       blueprint_of(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
   const ProfileCosts costs(blueprint, profile_of(blueprint, 1e-6), data);
   const CostNames names(blueprint, data, Pass::train);
-  for (const Task& task : lower(blueprint, Job::train).tasks) {
+  for (const Task& task : lower(blueprint, ListKind::train).tasks) {
     double expected = 0;
     for (const Action& action : task.actions)
       for (const CostPiece& piece : names.pieces(action, 32)) expected += piece.size > 0 ? 1e-6 : 0;
@@ -55,7 +55,7 @@ TEST(ProfileCosts, WhereWorkersMeetItCostsTheSameWithManyOrFewAtWork) {
       blueprint_of(graph, 64, {.workers = 2, .chunks = std::vector<std::int64_t>{2}});
   const CostNames names(blueprint, data, Pass::train);
   std::vector<Observation> session;
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   for (const Task& task : list.tasks)
     for (const Action& action : task.actions)
       for (const CostPiece& piece : names.pieces(action, 32))
@@ -93,13 +93,13 @@ TEST(ProfileCosts, AGatheredLoadCostsWhatItCostsByItself) {
   const auto all = [&](const Blueprint& blueprint) {
     const ProfileCosts costs(blueprint, profile, data);
     double seconds = 0;
-    for (const Task& task : lower(blueprint, Job::train).tasks)
+    for (const Task& task : lower(blueprint, ListKind::train).tasks)
       seconds += costs.of(task, 2).seconds;
     return seconds;
   };
   EXPECT_NEAR(all(gathered), all(ahead), 1e-3 * all(ahead));
   const ProfileCosts costs(gathered, profile, data);
-  EXPECT_GT(costs.known_share(lower(gathered, Job::train), 1), 0.99);
+  EXPECT_GT(costs.known_share(lower(gathered, ListKind::train), 1), 0.99);
 }
 
 TEST(ProfileCosts, LevelsAreThoseOfTheGroupsPlaceAndWorkers) {
@@ -134,7 +134,7 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   const Blueprint other = blueprint_of(
       graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .segments = "op"});
   const ProfileCosts costs(other, profile, data);
-  EXPECT_GT(costs.known_share(lower(other, Job::train), 1), 0.8);
+  EXPECT_GT(costs.known_share(lower(other, ListKind::train), 1), 0.8);
 }
 
 // Of the pieces of a step's instructions and loads, by the end of their names: "segment", "segment
@@ -142,14 +142,16 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
 std::map<std::string, int> marks_of(const Blueprint& blueprint) {
   const CostNames names(blueprint, data, Pass::train);
   std::map<std::string, int> found;
-  for (const Task& task : lower(blueprint, Job::train).tasks)
+  for (const Task& task : lower(blueprint, ListKind::train).tasks)
     for (const Action& action : task.actions) {
       if (!of_chunk(action.phase) || action.phase == Phase::deliver) continue;
       for (const CostPiece& piece : names.pieces(action, 8)) {
         const CostName& name = *piece.name;
-        EXPECT_EQ(of_segments(name.signature), !name.uncut.empty()) << name.signature;
-        EXPECT_FALSE(of_segments(name.uncut));
-        ++found[name.uncut.empty() ? "" : name.signature.substr(name.uncut.size() + 3)];
+        EXPECT_EQ(of_segments(name.signature), !name.in_one_segment.empty()) << name.signature;
+        EXPECT_FALSE(of_segments(name.in_one_segment));
+        ++found[name.in_one_segment.empty()
+                    ? ""
+                    : name.signature.substr(name.in_one_segment.size() + 3)];
       }
     }
   return found;
@@ -172,13 +174,13 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   const Blueprint blueprint = blueprint_of(
       graph, 8, {.workers = 4, .chunks = std::vector<std::int64_t>{1}, .segments = "op"});
   const CostNames names(blueprint, data, Pass::train);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const Task& task = *std::ranges::find_if(list.tasks, [&](const Task& each) {
     return each.actions.front().phase == Phase::backward && each.actions.size() == 1 &&
            names.pieces(each.actions.front(), 8).size() == 1;
   });
   const CostPiece piece = names.pieces(task.actions.front(), 8).front();
-  ASSERT_FALSE(piece.name->uncut.empty());
+  ASSERT_FALSE(piece.name->in_one_segment.empty());
   const auto cost = [&](std::vector<Observation> session, int busy) {
     const auto profile = std::make_shared<Profile>();
     profile->learn(session);
@@ -186,17 +188,17 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   };
   std::vector<Observation> session;
   for (int i = 0; i < 4; ++i) {
-    session.push_back({piece.name->uncut, 8, 1, 1e-4});
-    session.push_back({piece.name->uncut, 8, 4, 2e-4});
+    session.push_back({piece.name->in_one_segment, 8, 1, 1e-4});
+    session.push_back({piece.name->in_one_segment, 8, 4, 2e-4});
   }
   EXPECT_NEAR(cost(session, 1), 1e-4, 1e-8) << "where it was never measured, as in one segment";
   std::vector<Observation> beside = session;
   for (int i = 0; i < 4; ++i)
-    beside.push_back({segment_signature(piece.name->uncut, false), 8, 4, 2.4e-4});
+    beside.push_back({segment_signature(piece.name->in_one_segment, false), 8, 4, 2.4e-4});
   EXPECT_NEAR(cost(beside, 4), 2.4e-4, 1e-8) << "what is not shared by blocks, as inside of one";
   std::vector<Observation> larger;
   for (int i = 0; i < 4; ++i) {
-    larger.push_back({piece.name->uncut, 1, 4, 1e-6});
+    larger.push_back({piece.name->in_one_segment, 1, 4, 1e-6});
     larger.push_back({piece.name->signature, 8, 4, 9e-4});
   }
   EXPECT_NEAR(cost(larger, 4), 9e-4, 1e-8) << "measured at this size, and the other far from it";
@@ -208,7 +210,7 @@ TEST(ProfileCosts, WorkInSegmentsTakesAsMuchLongerAsItDidWhereItWasMeasured) {
   EXPECT_NEAR(cost(session, 4), 6e-4, 1e-8) << "an accident is no cold memory";
   session.erase(session.begin(), session.begin() + 8);
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "nothing to compare with";
-  session.push_back({piece.name->uncut, 8, 1, 1e-4});
+  session.push_back({piece.name->in_one_segment, 8, 1, 1e-4});
   EXPECT_NEAR(cost(session, 4), 1, 1e-8) << "crowding is no cold memory";
 }
 
@@ -216,7 +218,7 @@ TEST(ProfileCosts, ATaskIsSubmittedAfterThoseBeforeIt) {
   const Graph graph = fuse(build_model("tiny"));
   const RuntimeCosts runtime{.submission = 3, .dependency = 0.5};
   const Plan plan = plan_for(graph, 32, {.workers = 2, .chunks = std::vector<std::int64_t>{32}});
-  const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+  const TaskList list = lower(make_blueprint(graph, plan, {}, true), ListKind::train);
   const std::vector<double> after = submitted_after(list, runtime);
   ASSERT_EQ(after.size(), list.tasks.size());
   double seconds = 0;
@@ -230,7 +232,7 @@ TEST(ProfileCosts, WhatWasNeverMeasuredIsGuessedAndNotCalledKnown) {
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint blueprint = blueprint_of(graph, 64, {.workers = 1});
   const ProfileCosts costs(blueprint, nullptr, data);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   EXPECT_EQ(costs.known_share(list, 1), 0);
   const Estimate cost = costs.of(list.tasks.front(), 1);
   EXPECT_GT(cost.seconds, 1e-5);
@@ -241,7 +243,7 @@ TEST(ProfileCosts, SizesFarFromThoseMeasuredAreNotCalledKnown) {
   const Graph graph = fuse(build_model("lenet5"));
   const auto profile = profile_of(blueprint_of(graph, 4, {.workers = 1}), 1e-6);
   const Blueprint large = blueprint_of(graph, 512, {.workers = 1});
-  EXPECT_LT(ProfileCosts(large, profile, data).known_share(lower(large, Job::train), 1), 0.5);
+  EXPECT_LT(ProfileCosts(large, profile, data).known_share(lower(large, ListKind::train), 1), 0.5);
 }
 
 TEST(ProfileCosts, LayersOfOneShapeShareANameAndOthersDoNot) {
@@ -280,7 +282,7 @@ TEST(ProfileCosts, AGpusTaskIsOnePiece) {
   const Blueprint blueprint =
       blueprint_of(graph, 12, {.workers = 3, .devices = {DeviceKind::cuda}});
   const CostNames names(blueprint, data, Pass::train);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   ASSERT_TRUE(names.one_piece(list.tasks[1]));
   EXPECT_FALSE(names.one_piece(list.tasks[0]));
   Profile profile;
@@ -294,7 +296,7 @@ TEST(ProfileCosts, AnsweringForAWholeListIsQuick) {
   const Graph graph = fuse(build_model("resnet50", {.input = Shape{3, 64, 64}}));
   const Blueprint blueprint = blueprint_of(
       graph, 64, {.workers = 4, .chunks = std::vector<std::int64_t>{16}, .segments = "op"});
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const auto profile = profile_of(blueprint, 1e-6);
   const auto begin = std::chrono::steady_clock::now();
   const ProfileCosts costs(blueprint, profile, data);

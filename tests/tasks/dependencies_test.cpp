@@ -148,7 +148,7 @@ TEST(Dependencies, ARealStepIsOneConnectedWhole) {
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint blueprint = make_blueprint(
       graph, plan_for(graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{4}}), {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   Dependencies dependencies;
   std::vector<bool> waits(list.tasks.size());
   for (const auto& [task, on] : dependencies.follow(list, 0, 0)) {

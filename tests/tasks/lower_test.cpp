@@ -12,7 +12,7 @@ namespace regatta {
 namespace {
 
 TaskList lowered(const Graph& graph, std::int64_t batch, const PlanOptions& options,
-                 Job job = Job::train) {
+                 ListKind job = ListKind::train) {
   return lower(make_blueprint(graph, plan_for(graph, batch, options), {}, true), job);
 }
 
@@ -44,7 +44,7 @@ TEST(Lower, UnequalGroupsShareAStepSoundly) {
   PlanOptions options{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
   options.shares = {5, 7};
   for (const char* segments : {"step", "block", "op"})
-    for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
+    for (const ListKind job : {ListKind::prepare, ListKind::train, ListKind::evaluate}) {
       options.segments = segments;
       EXPECT_EQ(faults(lowered(graph, 12, options, job)), std::vector<std::string>{});
     }
@@ -60,7 +60,7 @@ TEST(Lower, PlainDataParallelismIsATaskPerChunkAndOnePerBucket) {
 TEST(Lower, GatheredLoadsSaveATaskForEachChunk) {
   for (const char* model : {"lenet5", "resnet18"})
     for (const char* segments : {"step", "block", "op"})
-      for (const Job job : {Job::train, Job::middle}) {
+      for (const ListKind job : {ListKind::train, ListKind::middle}) {
         const Graph graph = fuse(build_model(model, {.input = Shape{3, 32, 32}, .classes = 10}));
         Plan plan = plan_for(
             graph, 24, {.workers = 2, .chunks = std::vector{3L, 5L, 16L}, .segments = segments});
@@ -87,7 +87,7 @@ TEST(Lower, AGpusSamplesAreLoadedApartThoughLoadsAreGathered) {
   options.shares = {4, 8};
   Plan plan = plan_for(graph, 12, options);
   plan.gather_loads = true;
-  const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+  const TaskList list = lower(make_blueprint(graph, plan, {}, true), ListKind::train);
   EXPECT_EQ(faults(list), std::vector<std::string>{});
   EXPECT_EQ(count(list, Phase::load), 3u);
   for (const Task& task : list.tasks)
@@ -103,7 +103,7 @@ TEST(Lower, ACutBatchMeetsAtEveryBatchNormBothWays) {
   const PlanOptions cut{.workers = 2, .chunks = std::vector<std::int64_t>{3}};
   EXPECT_EQ(count(lowered(graph, 12, cut), Phase::combine), 20u);
   EXPECT_EQ(count(lowered(graph, 12, cut), Phase::combine_gradient), 20u);
-  EXPECT_EQ(count(lowered(graph, 12, cut, Job::evaluate), Phase::combine), 0u);
+  EXPECT_EQ(count(lowered(graph, 12, cut, ListKind::evaluate), Phase::combine), 0u);
   const PlanOptions whole{.workers = 2, .chunks = std::vector<std::int64_t>{1}};
   EXPECT_EQ(count(lowered(graph, 12, whole), Phase::combine), 0u);
 }
@@ -129,10 +129,10 @@ TEST(Lower, EveryPlanGivesASoundListThatDoesTheSameWork) {
       options.chunks = chunks;
       options.segments = std::to_string(1 + draw(1, nodes));
       options.reduction = static_cast<Reduction>(draw(2, 3));
-      for (const Job job : {Job::prepare, Job::train, Job::evaluate}) {
+      for (const ListKind job : {ListKind::prepare, ListKind::train, ListKind::evaluate}) {
         const TaskList list = lowered(graph, 24, options, job);
         EXPECT_EQ(faults(list), std::vector<std::string>{});
-        if (job != Job::train) continue;
+        if (job != ListKind::train) continue;
         double total = 0;
         for (const Task& task : list.tasks) total += task.flops;
         if (options.chunks->size() > 1) continue;  // a meeting operator's work counts per part
@@ -216,7 +216,7 @@ TEST(Lower, GroupsOfSamplesNeverMeet) {
     EXPECT_EQ(count(meeting, Phase::combine), 20u);
     EXPECT_EQ(count(meeting, Phase::track), 0u);
     EXPECT_EQ(count(apart, Phase::combine) + count(apart, Phase::combine_gradient), 0u);
-    EXPECT_EQ(count(lowered(grouped(whole, 2), 8, options, Job::evaluate), Phase::track), 0u);
+    EXPECT_EQ(count(lowered(grouped(whole, 2), 8, options, ListKind::evaluate), Phase::track), 0u);
     EXPECT_EQ(faults(apart), std::vector<std::string>{});
   }
   // Loads, a task for each chunk, one that tracks, then by bucket.

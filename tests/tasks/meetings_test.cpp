@@ -32,7 +32,7 @@ class MadeUpCosts final : public TaskCosts {
 struct Lowered {
   Lowered(const char* model, std::vector<std::int64_t> chunks, std::vector<double> slow)
       : blueprint(blueprint_of(model, std::move(chunks), std::move(slow))),
-        list(lower(blueprint, Job::train)) {}
+        list(lower(blueprint, ListKind::train)) {}
   static Blueprint blueprint_of(const char* model, std::vector<std::int64_t> chunks,
                                 std::vector<double> slow) {
     const Graph graph = fuse(build_model(model));

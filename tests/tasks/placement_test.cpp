@@ -21,7 +21,7 @@ Blueprint blueprint_for(const std::function<void(Plan&)>& change) {
 
 struct Lowered {
   explicit Lowered(const std::function<void(Plan&)>& change = {})
-      : blueprint(blueprint_for(change)), list(lower(blueprint, Job::train)) {}
+      : blueprint(blueprint_for(change)), list(lower(blueprint, ListKind::train)) {}
   // In the list's own order, dealt out between the workers in turn.
   std::vector<std::vector<std::uint32_t>> dealt() const {
     std::vector<RanAt> tasks;

@@ -164,7 +164,7 @@ TEST(Play, ARealListIsPlayedToItsEndAndTwiceAlike) {
   const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
   const Plan plan = plan_for(graph, 16, {.workers = 4, .chunks = std::vector<std::int64_t>{8}});
   const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const MadeUpCosts costs({}, 0.1);
   const Played first = play(blueprint, list, costs), second = play(blueprint, list, costs);
   EXPECT_EQ(first.step_seconds, second.step_seconds);

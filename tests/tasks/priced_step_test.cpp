@@ -29,7 +29,7 @@ TEST(PricedStep, IsTheBlueprintTheListAndTheCostsOfOnePlan) {
   const PricedStep step(tiny.graph, tiny.recipe, tiny.plan(4), std::make_shared<Profile>());
   const Blueprint blueprint =
       make_blueprint(tiny.graph, tiny.plan(4), numbers_of(tiny.recipe), true);
-  EXPECT_EQ(step.list().tasks.size(), lower(blueprint, Job::train).tasks.size());
+  EXPECT_EQ(step.list().tasks.size(), lower(blueprint, ListKind::train).tasks.size());
   EXPECT_EQ(step.play().step_seconds,
             play(step.blueprint(), step.list(), step.costs()).step_seconds);
   EXPECT_LE(step.least_seconds(), step.play().step_seconds);

@@ -33,7 +33,7 @@ std::ptrdiff_t tasks_with(const TaskList& list, Phase phase) {
 
 TEST(RankLists, EveryBucketTravelsBetweenItsGradientAndItsStep) {
   const Blueprint blueprint = rank_of(fuse(build_model("lenet5")), 0, false, NodeUpdate::ring);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   EXPECT_EQ(faults(list), std::vector<std::string>{});
   EXPECT_EQ(tasks_with(list, Phase::exchange), std::ssize(blueprint.buckets));
   EXPECT_EQ(tasks_with(list, Phase::running_sum), 0);
@@ -50,8 +50,8 @@ TEST(RankLists, ARunningSumComesInOnAllRanksButTheFirst) {
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint first = rank_of(graph, 0, true, NodeUpdate::chain),
                   second = rank_of(graph, 1, true, NodeUpdate::chain);
-  EXPECT_EQ(tasks_with(lower(first, Job::train), Phase::running_sum), 0);
-  const TaskList list = lower(second, Job::train);
+  EXPECT_EQ(tasks_with(lower(first, ListKind::train), Phase::running_sum), 0);
+  const TaskList list = lower(second, ListKind::train);
   EXPECT_EQ(tasks_with(list, Phase::running_sum), std::ssize(second.buckets));
   // It has one chunk, and still a sum to make.
   EXPECT_EQ(second.chunks.size(), 1u);
@@ -61,7 +61,7 @@ TEST(RankLists, ARunningSumComesInOnAllRanksButTheFirst) {
 TEST(RankLists, ChunksOfAllRanksMeetAtEveryBatchNormBothWays) {
   const Graph graph = fuse(build_model("resnet20"));
   const Blueprint blueprint = rank_of(graph, 1, false, NodeUpdate::ring);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   EXPECT_EQ(faults(list), std::vector<std::string>{});
   const auto meetings =
       std::ranges::count_if(graph.nodes(), [](const Node& node) { return node.op->meets; });
@@ -70,7 +70,7 @@ TEST(RankLists, ChunksOfAllRanksMeetAtEveryBatchNormBothWays) {
   EXPECT_EQ(tasks_with(list, Phase::exchange_sums), meetings);
   EXPECT_EQ(tasks_with(list, Phase::exchange_gradient_sums), meetings);
   // Evaluation never meets.
-  EXPECT_EQ(tasks_with(lower(blueprint, Job::evaluate), Phase::exchange_sums), 0);
+  EXPECT_EQ(tasks_with(lower(blueprint, ListKind::evaluate), Phase::exchange_sums), 0);
 }
 
 TEST(RankLists, AloneNothingTravels) {
@@ -79,7 +79,7 @@ TEST(RankLists, AloneNothingTravels) {
   recipe.batch = 16;
   const Graph graph = fuse(build_model("lenet5"));
   const Blueprint blueprint = make_blueprint(graph, make_plan(graph, recipe, {}), {}, true);
-  for (const Job job : {Job::train, Job::evaluate, Job::prepare})
+  for (const ListKind job : {ListKind::train, ListKind::evaluate, ListKind::prepare})
     for (const Task& task : lower(blueprint, job).tasks) EXPECT_FALSE(travels(task));
 }
 

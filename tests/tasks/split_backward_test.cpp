@@ -69,7 +69,8 @@ TEST(SplitBackward, ListsAreSoundAndDoAsMuchWorkHoweverTheyAreCut) {
     for (const char* segments : {"step", "block", "op", "3"})
       for (const std::int64_t chunks : {1, 2, 3})
         for (const Reduction reduction : {Reduction::slots, Reduction::redux, Reduction::loop})
-          for (const Job job : {Job::prepare, Job::train, Job::evaluate, Job::middle, Job::last}) {
+          for (const ListKind job : {ListKind::prepare, ListKind::train, ListKind::evaluate,
+                                     ListKind::middle, ListKind::last}) {
             const Graph graph = fuse(build_model(model));
             PlanOptions options{.workers = 2,
                                 .chunks = std::vector{chunks},
@@ -93,7 +94,7 @@ TEST(SplitBackward, ListsAreSoundAndDoAsMuchWorkHoweverTheyAreCut) {
 TEST(SplitBackward, NoOtherWorkOnAChunkWaitsForItsWeightGradients) {
   const Graph graph = resnet20();
   const TaskList list =
-      lower(split_blueprint(graph, 6, {.workers = 2, .chunks = std::vector{2L}}), Job::train);
+      lower(split_blueprint(graph, 6, {.workers = 2, .chunks = std::vector{2L}}), ListKind::train);
   std::size_t waits = 0;
   for (const auto& [task, on] : Dependencies().follow(list, 0, 0)) {
     if (!only_weight_gradients(list.tasks[static_cast<std::size_t>(on)])) continue;
@@ -113,7 +114,7 @@ TEST(SplitBackward, ChunksOfALaneAddTheirWeightGradientsInTheirOrder) {
                           .reduction = reduction,
                           .backward = Backward::split});
     plan.nodes.front().groups.front().lanes = 1;
-    const TaskList list = lower(make_blueprint(graph, plan, {}, true), Job::train);
+    const TaskList list = lower(make_blueprint(graph, plan, {}, true), ListKind::train);
     std::map<std::uint32_t, std::uint32_t> last;  // by bucket: the chunk that wrote it last
     for (const Task& task : list.tasks) {
       if (!only_weight_gradients(task)) continue;
@@ -157,7 +158,7 @@ TEST(SplitBackward, WhatWeightGradientsReadIsCountedAsMemory) {
   const Graph graph = resnet20();
   PlanOptions options{.workers = 2, .chunks = std::vector{2L}};
   const auto bytes = [](const Blueprint& blueprint) {
-    const TaskList list = lower(blueprint, Job::train);
+    const TaskList list = lower(blueprint, ListKind::train);
     return peak_bytes(blueprint, footprints(blueprint, {&list}), GroupId{0});
   };
   const Blueprint split = split_blueprint(graph, 6, options);
@@ -181,7 +182,7 @@ TEST(SplitBackward, WeightGradientsAreLessUrgentThanTheWayBack) {
   };
   const Graph graph = resnet20();
   const TaskList list =
-      lower(split_blueprint(graph, 6, {.workers = 2, .chunks = std::vector{2L}}), Job::train);
+      lower(split_blueprint(graph, 6, {.workers = 2, .chunks = std::vector{2L}}), ListKind::train);
   const std::vector<double> rank = ranks(list, Flops{}, 2);
   std::map<std::pair<Phase, std::uint32_t>, std::vector<double>> by_part;
   for (std::size_t t = 0; t < list.tasks.size(); ++t)
@@ -241,7 +242,7 @@ TEST(SplitBackward, FillsTheGapsAtMeetingsOfUnevenChunks) {
   const auto step_seconds = [&](Backward backward) {
     plan.backward = backward;
     const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-    return play(blueprint, lower(blueprint, Job::train), UnevenChunks(blueprint)).step_seconds;
+    return play(blueprint, lower(blueprint, ListKind::train), UnevenChunks(blueprint)).step_seconds;
   };
   // Whole, every meeting waits for the second chunk: 6 for the dense layer, 6 for the second
   // convolution, 3 for the first, which has no input gradient.
@@ -256,7 +257,7 @@ TEST(SplitBackward, MeetingsDoNotWaitForWeightGradientsAndChunksOweThem) {
   Plan plan = plan_for(graph, 8,
                        {.workers = 2, .chunks = std::vector{2L, 6L}, .backward = Backward::split});
   const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   const UnevenChunks costs(blueprint);
   double first = 0, last = 0;
   for (const Meeting& meeting : meetings(blueprint, list, costs)) {
@@ -280,7 +281,7 @@ TEST(SplitBackward, HalvesThatWereNotMeasuredShareTheCostOfTheWhole) {
   const auto learn = [&](Profile& profile, const Blueprint& blueprint, double each) {
     std::vector<Observation> session;
     const CostNames names(blueprint, data, Pass::train);
-    for (const Task& task : lower(blueprint, Job::train).tasks)
+    for (const Task& task : lower(blueprint, ListKind::train).tasks)
       for (const Action& action : task.actions)
         if (runs_part(action.phase))
           for (const CostPiece& piece : names.pieces(action, 3))
@@ -291,7 +292,7 @@ TEST(SplitBackward, HalvesThatWereNotMeasuredShareTheCostOfTheWhole) {
   const auto back = [&](const Blueprint& blueprint, const Profile& profile) {
     const ProfileCosts costs(blueprint, std::make_shared<Profile>(profile), data);
     double seconds = 0;
-    for (const Task& task : lower(blueprint, Job::train).tasks) {
+    for (const Task& task : lower(blueprint, ListKind::train).tasks) {
       const Phase phase = task.actions.front().phase;
       if (phase == Phase::backward || phase == Phase::weight_gradient)
         seconds += costs.of(task, 1).seconds;
@@ -301,7 +302,7 @@ TEST(SplitBackward, HalvesThatWereNotMeasuredShareTheCostOfTheWhole) {
   Profile profile;
   learn(profile, whole, 1e-3);
   EXPECT_NEAR(back(split, profile), back(whole, profile), 1e-6 * back(whole, profile));
-  const TaskList list = lower(split, Job::train);
+  const TaskList list = lower(split, ListKind::train);
   const ProfileCosts costs(split, std::make_shared<Profile>(profile), data);
   EXPECT_GT(costs.known_share(list, 1), 0.95);
   // Once the halves are measured, their own costs count.
@@ -313,7 +314,7 @@ TEST(SplitBackward, TasksAreLabelledByTheirPhaseSegmentPartAndChunk) {
   const Graph graph = resnet20();
   const TaskList list = lower(
       split_blueprint(graph, 6, {.workers = 2, .chunks = std::vector{2L}, .segments = "block"}),
-      Job::train);
+      ListKind::train);
   const auto found = std::ranges::find_if(list.tasks, only_weight_gradients);
   ASSERT_NE(found, list.tasks.end());
   const TaskLabel label = label_of(*found);

@@ -63,7 +63,7 @@ TEST(Stages, DoTogetherWhatOneGroupWouldDoAlone) {
     const Graph graph = fuse(build_model(model));
     const Staged staged(graph, two_stages(graph, 2, 4));
     EXPECT_THAT(faults(staged.list), IsEmpty()) << model;
-    EXPECT_EQ(done_by(staged.list), done_by(lower(staged.parts[0], Job::train))) << model;
+    EXPECT_EQ(done_by(staged.list), done_by(lower(staged.parts[0], ListKind::train))) << model;
     for (const Task& task : staged.list.tasks)
       for (const Action& action : task.actions)
         if (action.phase == Phase::forward || action.phase == Phase::backward ||
@@ -85,7 +85,7 @@ TEST(Stages, ClippingBringsTheSquaresOfAllTogether) {
   numbers.optimizer.clip_norm = 1;
   const Staged staged(graph, two_stages(graph, 2, 2), numbers);
   EXPECT_THAT(faults(staged.list), IsEmpty());
-  EXPECT_EQ(done_by(staged.list), done_by(lower(staged.parts[0], Job::train)));
+  EXPECT_EQ(done_by(staged.list), done_by(lower(staged.parts[0], ListKind::train)));
   const std::set<BufferKind> shared = shared_kinds(staged.list);
   EXPECT_TRUE(shared.contains(BufferKind::squares));
   EXPECT_TRUE(shared.contains(BufferKind::clip));

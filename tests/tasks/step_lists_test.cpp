@@ -37,7 +37,7 @@ OptimizerSettings everything() {
   return settings;
 }
 
-TaskList lowered(const Graph& graph, const PlanOptions& options, Job job,
+TaskList lowered(const Graph& graph, const PlanOptions& options, ListKind job,
                  const OptimizerSettings& optimizer) {
   return lower(make_blueprint(graph, plan_for(graph, 12, options), {.optimizer = optimizer}, true),
                job);
@@ -53,14 +53,14 @@ std::vector<Phase> phases(const TaskList& list) {
 TEST(StepLists, AreSoundForEveryPlan) {
   const Graph graph = network();
   for (const PlanOptions& options : plans())
-    for (const Job job : {Job::train, Job::first, Job::middle, Job::last})
+    for (const ListKind job : {ListKind::train, ListKind::first, ListKind::middle, ListKind::last})
       EXPECT_EQ(faults(lowered(graph, options, job, everything())), std::vector<std::string>{});
 }
 
 TEST(StepLists, OnlyTheLastMicroBatchTakesTheStep) {
   const Graph graph = network();
   for (const PlanOptions& options : plans())
-    for (const Job job : {Job::first, Job::middle})
+    for (const ListKind job : {ListKind::first, ListKind::middle})
       for (const Phase phase : phases(lowered(graph, options, job, everything())))
         EXPECT_TRUE(phase != Phase::reduce && phase != Phase::measure && phase != Phase::clip &&
                     phase != Phase::update && phase != Phase::pack);
@@ -69,21 +69,21 @@ TEST(StepLists, OnlyTheLastMicroBatchTakesTheStep) {
 TEST(StepLists, LaterMicroBatchesReadTheGradientsTheyAddTo) {
   const Graph graph = network();
   const PlanOptions options{.workers = 2, .chunks = std::vector<std::int64_t>{3, 1, 8}};
-  for (const Job job : {Job::first, Job::middle, Job::last}) {
+  for (const ListKind job : {ListKind::first, ListKind::middle, ListKind::last}) {
     const TaskList list = lowered(graph, options, job, {});
     std::size_t written = 0;
     for (const Task& task : list.tasks)
       for (const Access& access : task.accesses)
         written +=
             list.buffers[access.buffer].kind == BufferKind::gradient && access.mode == Mode::write;
-    EXPECT_EQ(written > 0, job == Job::first);
+    EXPECT_EQ(written > 0, job == ListKind::first);
   }
 }
 
 TEST(StepLists, EveryUpdateWaitsForTheWholeGradientsNorm) {
   const Graph graph = network();
   for (const PlanOptions& options : plans()) {
-    const std::vector<Phase> found = phases(lowered(graph, options, Job::train, everything()));
+    const std::vector<Phase> found = phases(lowered(graph, options, ListKind::train, everything()));
     const auto clip = std::ranges::find(found, Phase::clip);
     ASSERT_NE(clip, found.end());
     EXPECT_EQ(std::count(clip, found.end(), Phase::measure), 0);
@@ -98,7 +98,7 @@ TEST(StepLists, KeepWhatTheOptimizerNeedsAndNoMore) {
   const auto moments = [&](OptimizerKind kind) {
     std::size_t bytes = 0;
     for (const Buffer& buffer :
-         lowered(graph, plans()[0], Job::train, default_settings(kind)).buffers)
+         lowered(graph, plans()[0], ListKind::train, default_settings(kind)).buffers)
       if (buffer.kind == BufferKind::moment || buffer.kind == BufferKind::average)
         bytes += buffer.bytes;
     return bytes;

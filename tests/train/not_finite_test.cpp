@@ -109,7 +109,7 @@ class NotFiniteRun : public testing::Test {
         executor.set_parameter(ParameterId{i}, values);
       }
     }
-    executor.wait(executor.submit(Job::prepare, {}));
+    executor.wait(executor.submit(ListKind::prepare, {}));
   }
 
   static std::vector<PlanOptions> plans() {
@@ -185,7 +185,7 @@ TEST_F(NotFiniteRun, TheLayerThatOverflowsIsNamed) {
       for (std::uint32_t i = 0; i < job.graph.parameters().size(); ++i)
         if (job.graph.parameters()[i].name == "first.bias")
           executor.set_parameter(ParameterId{i}, std::vector<float>(3, 50.0f));
-      executor.wait(executor.submit(Job::prepare, {}));
+      executor.wait(executor.submit(ListKind::prepare, {}));
     });
     EXPECT_THAT(said, AllOf(HasSubstr("step 1: "), HasSubstr("the forward of dense 'second'")));
     EXPECT_TRUE(unpoisoned());

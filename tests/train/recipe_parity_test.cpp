@@ -62,7 +62,7 @@ std::size_t expect_parity(const std::string& name, const PlanOptions& options) {
   const Tensors<float> weights = make_weights(job.graph);
   for (std::uint32_t i = 0; i < weights.size(); ++i)
     executor.set_parameter(ParameterId{i}, weights[i]);
-  executor.wait(executor.submit(Job::prepare, {}));
+  executor.wait(executor.submit(ListKind::prepare, {}));
 
   TrainGoal goal;
   goal.last_step = fixture.steps();

@@ -37,7 +37,7 @@ TEST(Calibrate, AfterwardsAlmostAllOfAStepIsKnown) {
         job.graph, make_plan(job.graph, job.recipe, plan),
         {job.recipe.loaded_dtype(), job.recipe.precision, job.recipe.optimizer}, true);
     const ProfileCosts costs(blueprint, profile, job.recipe.data);
-    EXPECT_GT(costs.known_share(lower(blueprint, Job::train), 1), 0.7) << chunks;
+    EXPECT_GT(costs.known_share(lower(blueprint, ListKind::train), 1), 0.7) << chunks;
   }
   EXPECT_NE(profile->find("runtime task"), nullptr);
   EXPECT_NE(profile->find("runtime step"), nullptr);

@@ -79,7 +79,7 @@ TEST(TriedShares, TellWorkersApartWhereTheyMeetAndInAll) {
   const Blueprint blueprint = make_blueprint(
       graph, plan_for(graph, 60, {.workers = 2, .chunks = Chunks{40, 20}, .segments = "block"}), {},
       true);
-  const TaskList list = lower(blueprint, Job::train);
+  const TaskList list = lower(blueprint, ListKind::train);
   std::vector<double> seconds;
   for (const Task& task : list.tasks)
     seconds.push_back(task.actions.front().chunk == ChunkId{0} ? 1.0 : 0.9);

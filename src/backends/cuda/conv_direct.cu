@@ -6,19 +6,20 @@ namespace {
 
 // --- any groups, any layout: a thread per result, a block per weight
 
-struct Place {
+struct OutputIndex {
   std::int64_t sample;
   int channel, row, column;
 };
 
-__device__ Place place_of(std::int64_t i, bool channels_last, int channels, int height, int width) {
+__device__ OutputIndex place_of(std::int64_t i, bool channels_last, int channels, int height,
+                                int width) {
   const auto take = [&](int extent) {
     const std::int64_t whole = i / extent;
     const int rest = static_cast<int>(i - whole * extent);
     i = whole;
     return rest;
   };
-  Place at{};
+  OutputIndex at{};
   if (channels_last) at.channel = take(channels);
   at.column = take(width);
   at.row = take(height);
@@ -27,17 +28,17 @@ __device__ Place place_of(std::int64_t i, bool channels_last, int channels, int 
   return at;
 }
 
-__device__ std::int64_t index_of(const Place& at, bool channels_last, int channels, int height,
-                                 int width) {
+__device__ std::int64_t index_of(const OutputIndex& at, bool channels_last, int channels,
+                                 int height, int width) {
   if (channels_last)
     return ((at.sample * height + at.row) * width + at.column) * channels + at.channel;
   return ((at.sample * channels + at.channel) * height + at.row) * width + at.column;
 }
 
-__device__ std::int64_t input_index(const DirectConv& c, const Place& at) {
+__device__ std::int64_t input_index(const DirectConv& c, const OutputIndex& at) {
   return index_of(at, c.channels_last, c.stored_inputs, c.height, c.width);
 }
-__device__ std::int64_t output_index(const DirectConv& c, const Place& at) {
+__device__ std::int64_t output_index(const DirectConv& c, const OutputIndex& at) {
   return index_of(at, c.channels_last, c.outputs, c.out_height, c.out_width);
 }
 
@@ -53,7 +54,7 @@ struct Forward {
   const T *input, *weights;
   T* output;
   __device__ void operator()(std::int64_t i) const {
-    const Place to = place_of(i, c.channels_last, c.outputs, c.out_height, c.out_width);
+    const OutputIndex to = place_of(i, c.channels_last, c.outputs, c.out_height, c.out_width);
     const int first = to.channel / c.group_outputs() * c.group_inputs();
     float sum = 0;
     for (int channel = 0; channel < c.group_inputs(); ++channel)
@@ -79,7 +80,7 @@ struct InputGradient {
   T* target;
   bool add;
   __device__ void operator()(std::int64_t i) const {
-    const Place to = place_of(i, c.channels_last, c.inputs, c.height, c.width);
+    const OutputIndex to = place_of(i, c.channels_last, c.inputs, c.height, c.width);
     const int first = to.channel / c.group_inputs() * c.group_outputs();
     const int channel = to.channel % c.group_inputs();
     float sum = add ? to_float(target[i]) : 0.0f;
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(threads_per_block)
   const std::int64_t pixels = std::int64_t{c.n} * c.out_height * c.out_width;
   float sum = 0;
   for (std::int64_t p = threadIdx.x; p < pixels; p += blockDim.x) {
-    const Place at = place_of(p, true, 1, c.out_height, c.out_width);
+    const OutputIndex at = place_of(p, true, 1, c.out_height, c.out_width);
     const int y = at.row * c.stride_h - c.pad_h + tap / c.kernel_w * c.dilation_h;
     const int x = at.column * c.stride_w - c.pad_w + tap % c.kernel_w * c.dilation_w;
     if (y < 0 || y >= c.height || x < 0 || x >= c.width) continue;
@@ -136,7 +137,7 @@ struct DepthwiseForward {
   const T *input, *weights;
   T* output;
   __device__ void operator()(std::int64_t i) const {
-    const Place to = place_of(i, true, c.inputs / V, c.out_height, c.out_width);
+    const OutputIndex to = place_of(i, true, c.inputs / V, c.out_height, c.out_width);
     const int channel = to.channel * V;
     float sums[V] = {};
     for (int r = 0; r < c.kernel_h; ++r) {
@@ -165,7 +166,7 @@ struct DepthwiseInputGradient {
   T* target;
   bool add;
   __device__ void operator()(std::int64_t i) const {
-    const Place to = place_of(i, true, c.inputs / V, c.height, c.width);
+    const OutputIndex to = place_of(i, true, c.inputs / V, c.height, c.width);
     const int channel = to.channel * V;
     float sums[V] = {};
     if (add) {
@@ -229,7 +230,7 @@ __global__ void __launch_bounds__(threads_per_block)
     const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
     for (std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y; row < rows;
          row += step) {
-      const Place at = place_of(row, true, 1, c.out_height, c.out_width);
+      const OutputIndex at = place_of(row, true, 1, c.out_height, c.out_width);
       const auto dy = load<V>(gradient + row * c.inputs + channel);
 #pragma unroll
       for (int t = 0; t < taps_at_once; ++t) {

@@ -13,13 +13,13 @@ struct Geometry {
 };
 
 // V channels of one pixel.
-struct Place {
+struct Pixel {
   std::int64_t sample;
   int row, column, channel;
 };
 
 template <int V>
-__device__ Place place_of(std::int64_t i, int height, int width, int channels) {
+__device__ Pixel place_of(std::int64_t i, int height, int width, int channels) {
   const int vectors = channels / V;
   const std::int64_t pixel = i / vectors;
   return {pixel / (height * width), static_cast<int>(pixel / width % height),
@@ -33,7 +33,7 @@ struct Pool {
   T* output;
   Tap* winners;  // null when no backward will ask
   __device__ void operator()(std::int64_t i) const {
-    const Place at = place_of<V>(i, g.out_height, g.out_width, g.channels);
+    const Pixel at = place_of<V>(i, g.out_height, g.out_width, g.channels);
     Pack<T, V> best{};
     Pack<Tap, V> winner{};
     bool first = true;
@@ -70,7 +70,7 @@ struct PoolGradient {
   T* target;
   bool add;
   __device__ void operator()(std::int64_t i) const {
-    const Place at = place_of<V>(i, g.height, g.width, g.channels);
+    const Pixel at = place_of<V>(i, g.height, g.width, g.channels);
     float sums[V] = {};
     if (add) {
       const auto before = load<V>(target + i * V);

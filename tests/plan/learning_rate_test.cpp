@@ -1,4 +1,4 @@
-#include "plan/schedule.h"
+#include "plan/learning_rate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "plan/schedule.h"
+#include "plan/learning_rate.h"
 
 #include <algorithm>
 #include <array>
