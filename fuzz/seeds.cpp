@@ -215,7 +215,7 @@ void run_json_seeds(const fs::path& folder, const fs::path& plans) {
   file.plan.nodes[0].groups[0].slow = {1};
   file.plan.placement = Placement::fixed;
   file.plan.order = {{0}};
-  file.buckets = {{0, 64, plan.reduction}};
+  file.buckets = {{0, 64}};
   file.predicted = Prediction{{0.1, 0.1, 0.1}, 1, {{"here", "cpu", 0.1, 1}}};
   write_plan_file(plans / "plan.json", file, graph);
   file.plan.placement = Placement::dynamic;
