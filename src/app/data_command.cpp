@@ -123,7 +123,7 @@ std::int64_t bytes_of(const std::string& text) {
 // A bar with images/s and the time left, of what was not there before.
 class PrepareConsole {
  public:
-  explicit PrepareConsole(const std::optional<Part>& part)
+  explicit PrepareConsole(const std::optional<PreparePart>& part)
       : task_(part ? "part " + std::to_string(part->number) + "/" + std::to_string(part->of)
                    : "prepare") {}
 
@@ -186,7 +186,7 @@ int prepare(const DataFlags& flags) {
   if (flags.resize && !options.input) options.input = Shape{3, *flags.resize, *flags.resize};
   if (flags.shard_size) options.file_bytes = bytes_of(*flags.shard_size);
   options.workers = flags.workers.value_or(available_cpus());
-  std::optional<Part> part;
+  std::optional<PreparePart> part;
   if (flags.part) part = parse_part(*flags.part);
 
   PrepareConsole console(part);

@@ -1,4 +1,5 @@
-// A model's training step without data of its own, for commands that only reckon with it.
+// The training job of a model on synthetic data, for commands that plan or predict its steps and
+// do not train.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,7 @@ struct ModelFlags {
 };
 void declare_model(CLI::App& app, ModelFlags& flags);
 
-// Throws InputError: an unknown model, or an image size that it does not take.
+// Throws InputError for an unknown model, or for an image size that the model does not take.
 TrainJob job_of(const ModelFlags& flags);
 
 }  // namespace regatta::app

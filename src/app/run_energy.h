@@ -37,7 +37,7 @@ class RunEnergy {
   RunEnergy(const Executor& executor, const PlatformNode& machine);
 
   void on_step();  // counters wrap around: they are read now and then
-  // Another executor at the same address goes on; this is what the one before it did.
+  // The executor was replaced by another one at the same address. `done`: the load of the old one.
   void executor_ended(const WorkerLoad& done);
   std::vector<GroupJoules> finish();
   double seconds() const;

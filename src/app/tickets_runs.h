@@ -1,5 +1,5 @@
-// Flags that commands which train many runs from shared reset points have in common, and the
-// search's facts that follow from them.
+// Flags shared by the `regatta tickets` commands that train many runs from the same reset points
+// (steps of the dense run whose weights the runs start from).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,11 +19,12 @@ struct RunsFlags {
   WorkFlags work;
 };
 
-// Flags that it does not know go to `regatta train`. `runs`: what starts from the reset points.
+// Unknown flags are allowed: they are passed on to `regatta train`. `runs`: the word for the runs
+// in help texts, as in "RUNS end where the dense run ends".
 void declare_runs(CLI::App& app, RunsFlags& flags, const std::string& runs);
 
-// Flags of training, with `extras`, its steps, reset points and seeds.
-// Throws InputError where `regatta train` would.
+// A search with everything but its jobs: the flags of `regatta train`, `extras` among them, and the
+// number of steps, the reset points and the seeds. Throws InputError where `regatta train` would.
 tickets::Search search_without_jobs(const RunsFlags& flags, const std::vector<std::string>& extras);
 
 }  // namespace regatta::app

@@ -41,13 +41,15 @@ class Tracing {
   Tracing(const TraceFlags& flags, const std::filesystem::path& folder, Executor& executor,
           const TrainJob& job, std::int64_t steps_done, std::int64_t last_step);
 
-  // Called by all ranks together before they train and after their records are complete.
+  // Measures the offsets of the ranks' clocks. Called by all ranks together, before training and
+  // again after their records are complete.
   void match_clocks(Ranks& ranks);
 
   void on_step(const StepRecord& record);
   void on_epoch(const EpochRecord& record);
-  // Writes the store and what analysis concludes from it; a line for the user, or nothing. Of
-  // several ranks all call it: the first one's store gets what all recorded. `ranks` may be null.
+  // Writes the store and its analysis. Returns a line for the user, or nothing. With several ranks
+  // all call it, and the first rank's store gets the records of all. `ranks` is null for a process
+  // alone.
   std::string finish(Ranks* ranks);
 
  private:
@@ -58,7 +60,7 @@ class Tracing {
   std::filesystem::path file_;
   Executor& executor_;
   std::vector<std::string> nodes_;  // names of the plan's nodes, of all ranks
-  // The first rank's, by rank: before and after training.
+  // By rank: offsets measured before and after training. Empty but on the first rank.
   std::vector<ClockOffset> clocks_before_, clocks_after_;
   std::shared_ptr<trace::Recorder> recorder_;
   std::optional<EnergyMeter> energy_;

@@ -1,5 +1,5 @@
-// One process at a time makes a part of a preparation: it holds the lock of a file in the folder.
-// The kernel lets go when the process ends, however it ends.
+// A file lock that lets only one process at a time make a given part of a preparation. The kernel
+// releases it when the process ends, also when it is killed.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,15 @@ namespace regatta {
 
 class PartLock {
  public:
-  // Throws InputError that names `what` and the process that holds the lock. Where the file system
-  // has no locks, it goes on without one: files are then made twice, with the same bytes.
+  // Locks `file`. If another process holds the lock, throws InputError that names `what`
+  // and that process. On a file system without locks nothing is locked: two processes may then make
+  // the same files twice, with the same bytes.
   PartLock(const std::filesystem::path& file, const std::string& what);
   ~PartLock();  // removes the file
   PartLock(const PartLock&) = delete;
   PartLock& operator=(const PartLock&) = delete;
 
-  // "process 12 on host": the one that holds the lock of `file` now.
+  // The process that holds the lock of `file` now, as "process 12 on HOST"; none: no process does.
   static std::optional<std::string> holder(const std::filesystem::path& file);
 
  private:

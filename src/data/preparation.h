@@ -1,12 +1,12 @@
-// A folder in which `regatta data prepare` makes files, perhaps in parts and on several machines at
-// once. While it is under way the folder has
+// The folder that `regatta data prepare` fills with shards or TFRecord files, whole or in parts
+// that several machines may make at once. While files are being made the folder also has
 //
-//   prepare.json        what is made; the same whichever part wrote it
-//   part-3-of-20.lock   held by the process that makes this part
+//   prepare.json        the Preparation; every part would write the same
+//   part-3-of-20.lock   locked by the process that makes this part
 //
-// and when all files are there, finish_preparation replaces these by index.json. Beside a file
-// FILE.skipped names the samples that could not be read, if there are any; it is written before the
-// file and stays, so that it need not be found out again.
+// When all files are there, finish_preparation replaces these two by index.json. FILE.skipped
+// beside FILE lists the samples that could not be read, if there are any. It is written before FILE
+// and stays, so that a file that is kept need not be read again to find them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace regatta {
 
 enum class PreparedForm { shards, tfrecord };
 
-// The files of a split.
+// How the samples of a split are divided into files.
 struct PreparedSplit {
   std::string name;  // "train" or "test"
   std::int64_t samples = 0, per_file = 1;
@@ -34,17 +34,17 @@ struct PreparedSplit {
 struct Preparation {
   PreparedForm form = PreparedForm::shards;
   int parts = 1;
-  std::string job;        // 32 hexadecimal digits that tell this preparation from others
-  std::string arguments;  // of `regatta data prepare`, but for --out and --part
-  Json head;              // what index.json says before the splits
+  std::string job;        // id of this preparation, 32 hexadecimal digits
+  std::string arguments;  // of `regatta data prepare`, without --out and --part
+  Json head;              // the fields of index.json before the splits
   std::vector<PreparedSplit> splits;
 
   struct File {
     const PreparedSplit* split = nullptr;
     std::int64_t number = 0;  // within its split
-    int part = 1;             // that makes it
+    int part = 1;             // the part that makes the file, counted from 1
   };
-  std::vector<File> files() const;  // of all splits, dealt out to the parts in turn
+  std::vector<File> files() const;  // of all splits, assigned to the parts in turn
   std::string name_of(const File& file) const;
   std::string command(const std::filesystem::path& out, int part) const;
 
@@ -62,22 +62,24 @@ std::filesystem::path lock_file(const std::filesystem::path& out, int part, int 
 // holds something else, or if it is being made in another number of parts at this moment.
 bool begin_preparation(const Preparation& preparation, const std::filesystem::path& out);
 
-// Notes which samples a file lacks; to be called before the file is written.
+// Writes FILE.skipped, or removes it if no sample was skipped. Called before the file itself is
+// written.
 void note_skipped(const Preparation& preparation, const std::filesystem::path& out,
                   const Preparation::File& file, const SkippedSamples& skipped);
 
-// What the files of a part lack, of all splits, without their indices.
+// The samples that could not be read for the files of one part, of all splits; only their number
+// and the first of them by name, not their indices.
 SkippedSamples skipped_by(const Preparation& preparation, const std::filesystem::path& out,
                           int part);
 
 struct Prepared {
   PreparedForm form = PreparedForm::shards;
-  std::int64_t files = 0, kept = 0;  // of all, those that were there before
+  std::int64_t files = 0, kept = 0;  // `kept`: how many of `files` were there before
   std::int64_t samples = 0, bytes = 0;
   SkippedSamples skipped;
 };
 
-// Joins the parts: writes index.json and removes the files of the work in progress. Throws
+// Joins the parts: writes index.json, and removes prepare.json and the lock files. Throws
 // InputError that names the parts that are running or missing, with the command that makes them. A
 // folder that is complete stays as it is.
 Prepared finish_preparation(const std::filesystem::path& out);

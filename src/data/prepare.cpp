@@ -122,7 +122,7 @@ std::string arguments_of(const PrepareOptions& options) {
 
 class Maker {
  public:
-  Maker(const PrepareOptions& options, const Part& part, const OnProgress& on_progress)
+  Maker(const PrepareOptions& options, const PreparePart& part, const OnProgress& on_progress)
       : options_(options), part_(part), on_progress_(on_progress) {
     sources_.push_back(open_split(options, Split::train));
     if (!sources_.front().data->info().splits_coincide)
@@ -304,7 +304,7 @@ class Maker {
   }
 
   const PrepareOptions& options_;
-  const Part part_;
+  const PreparePart part_;
   const OnProgress& on_progress_;
   std::vector<SplitSource> sources_;
   Preparation plan_;
@@ -319,8 +319,8 @@ class Maker {
 
 }  // namespace
 
-Part parse_part(const std::string& text) {
-  Part part;
+PreparePart parse_part(const std::string& text) {
+  PreparePart part;
   const char* end = text.data() + text.size();
   const auto [slash, error] = std::from_chars(text.data(), end, part.number);
   bool understood = error == std::errc{} && slash != end && *slash == '/';
@@ -333,13 +333,13 @@ Part parse_part(const std::string& text) {
   return part;
 }
 
-Prepared prepare_part(const PrepareOptions& options, const Part& part,
+Prepared prepare_part(const PrepareOptions& options, const PreparePart& part,
                       const OnProgress& on_progress) {
   return Maker(options, part, on_progress).run();
 }
 
 Prepared prepare_data(const PrepareOptions& options, const OnProgress& on_progress) {
-  Maker maker(options, Part{}, on_progress);
+  Maker maker(options, PreparePart{}, on_progress);
   const Prepared made = maker.run();
   Prepared all = complete_preparation(maker.plan(), options.out);
   all.kept = made.kept;

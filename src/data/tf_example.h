@@ -1,4 +1,5 @@
-// What TensorFlow's input pipelines for ImageNet read: a tf.train.Example for each image.
+// Encodes an image as a tf.train.Example, with the features that TensorFlow's input pipelines for
+// ImageNet read.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ struct ExampleImage {
   std::string_view class_name, file_name;  // left out where empty
 };
 
-// The message's bytes, its features in alphabetical order: image/channels, image/class/label,
+// The serialized message, its features in alphabetical order: image/channels, image/class/label,
 // image/class/text, image/encoded, image/filename, image/format, image/height, image/width.
 std::string tf_example(const ExampleImage& image);
 

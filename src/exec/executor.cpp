@@ -48,7 +48,8 @@ RuntimeOptions runtime_options(const Plan& plan) {
   return options;
 }
 
-// Whether tasks wait at gates: where all share one memory and come to our scheduler.
+// Whether tasks wait at gates (exec/gates.h): all workers share one memory, tasks go to our
+// scheduler, and neither StarPU's reduction nor its performance models need the data.
 bool has_gates(const Plan& plan) {
   const auto on_cpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; };
   return plan.scheduler == own_scheduler && plan.reduction != Reduction::redux &&
@@ -164,12 +165,13 @@ class Executor::Impl {
     return buffers_.get(BufferKind::state, segment.value, 0,
                         blueprint.segments[segment.value].state_bytes);
   }
-  // Before the host touches what tasks do, which StarPU need not know of.
+  // Called before the host accesses a buffer. At gates StarPU does not know which tasks use the
+  // buffer, so all tasks are waited for.
   void let_pass() const {
     if (gated_) wait_for_all();
   }
-  // For the end of every list, which StarPU need not know all tasks of, and for StarPU to let go of
-  // them.
+  // Waits until every list has ended, and until StarPU has released its tasks. StarPU's own wait is
+  // not enough at gates: tasks that are held back have not been submitted to it yet.
   void wait_for_all() const {
     for (const auto& each : recent_) each->await(false);
     starpu_task_wait_for_all();
@@ -261,7 +263,7 @@ class Executor::Impl {
     return lists_.emplace(job, prepare(blueprint, job, options_)).first->second;
   }
 
-  // Where the worker of a chunk's latest task is noted.
+  // The entry of last_workers_ for the task's chunk; null for a task without a chunk.
   std::atomic<int>* last_worker_of(const Task& task) {
     for (const Action& action : task.actions)
       if (action.phase == Phase::load || runs_part(action.phase))
@@ -286,7 +288,8 @@ class Executor::Impl {
 
   std::unique_ptr<cpu::Backend> make_backend() const {
     Layout layout = cpu::preferred_layout();
-    // Workers that only load and update know no values, whatever their precision is elsewhere.
+    // In a plan without a CPU group, CPU workers only load and update: the precision of values does
+    // not concern them.
     Precision precision = Precision::fp32;
     for (const DeviceGroup* group : groups_of(blueprint.plan)) {
       if (group->kind != DeviceKind::cpu) continue;
@@ -363,15 +366,15 @@ class Executor::Impl {
     }
   }
 
-  // At gates: each task is submitted to StarPU when the last task before it has ended, by the
-  // worker that ended it; those that wait for nothing, now.
+  // At gates: tasks that wait for nothing are submitted to StarPU now, each other task when the
+  // last task it waits for has ended, by the worker that ended it.
   void open_list(Submission& submission, const TaskList& list, std::size_t step) {
     submission.gates = gates_.follow(list, step, submission.runs);
     for (std::size_t t = 0; t < submission.runs.size(); ++t)
       if ((*submission.gates)[t].arrives()) start(submission.runs[t]);
   }
 
-  // With data: StarPU finds out what each task waits for.
+  // Submits all tasks with data handles, from which StarPU derives what each task waits for.
   void hand_over(Submission& submission, const PreparedList& prepared,
                  const PreparedList::Handles& handles) {
     // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
@@ -400,7 +403,7 @@ class Executor::Impl {
     }
   }
 
-  // A task at gates that has nothing left to wait for.
+  // Starts a task at gates that has nothing left to wait for.
   static void start(TaskRun& run) {
     if (travels(*run.task))
       run.executor->start_travel(run, run.data);
@@ -437,7 +440,7 @@ class Executor::Impl {
 
   static void arrived(const TaskRun& run) {
     if (run.times) run.times->end = TraceClock::now();
-    if (!run.data) {
+    if (!run.at_gates()) {
       starpu_task_end_dep_release(run.starpu);
       return;
     }
@@ -461,7 +464,7 @@ class Executor::Impl {
     const auto& run = *static_cast<TaskRun*>(argument);
     if (run.times) note_end(run);
     if (run.starpu->cl->where == STARPU_CUDA) run.executor->look_at_gradient(run);
-    if (!run.data) done(run);
+    if (!run.at_gates()) done(run);
     run.submission->task_finished();
   }
 
@@ -480,7 +483,7 @@ class Executor::Impl {
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
       worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer],
-                         run.data ? run.data[i] : pointer_of(buffers[i]));
+                         run.at_gates() ? run.data[i] : pointer_of(buffers[i]));
     carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
     if (options_.null_kernels) wait_until(begin + options_.null_kernels(*run.task));
     if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
@@ -514,7 +517,7 @@ class Executor::Impl {
    public:
     explicit Opens(const TaskRun& run) : run_(run) {}
     ~Opens() {
-      if (run_.data) done(run_);
+      if (run_.at_gates()) done(run_);
     }
     Opens(const Opens&) = delete;
     Opens& operator=(const Opens&) = delete;

@@ -42,7 +42,8 @@ TaskRun& ListGates::run_of(std::size_t task) const { return runs_[task]; }
 
 std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step,
                                          std::span<TaskRun> runs) {
-  // Buffers that are only read have more and more readers.
+  // Task ids between two calls of forget_before(): the readers of a buffer that is never written
+  // would pile up without them.
   constexpr std::int64_t many = 5'000;
   const std::int64_t first_id = next_id_;
   next_id_ += static_cast<std::int64_t>(runs.size());

@@ -1,8 +1,9 @@
-// Which task waits for which where all workers share one memory. There StarPU has nothing to move,
-// and a list's accesses tell beforehand which tasks wait for which (tasks/dependencies.h): so its
-// tasks name no data, and each is submitted to StarPU once all before it are done. StarPU would
-// conclude the same from the data, task by task and under locks, which takes longer than all else
-// it does for small tasks.
+// Holds tasks back until the tasks they depend on have ended, without StarPU. Used where all
+// workers share one memory: StarPU then has no data to move, and a list's accesses tell beforehand
+// which tasks wait for which (tasks/dependencies.h). Tasks are submitted to StarPU without data
+// handles, each when nothing is left that it waits for. StarPU would derive the same order from
+// data handles, but under a lock for each access, which for small tasks costs more than the rest of
+// its work.
 #pragma once
 
 #include <atomic>
@@ -29,39 +30,42 @@ class Gate {
     Waiter* next = nullptr;
   };
 
-  // `tasks` of the same list must end first; called before anything else.
+  // Sets how many tasks of the same list must end first. Called before all other functions.
   void await(std::uint32_t tasks) { awaited_.store(tasks + 1, std::memory_order_relaxed); }
-  // So must the task of `before`, unless it has; called before arrives().
+  // The task of the gate `before`, in an earlier list, must end first too, unless it has ended
+  // already. `run` is the task that waits. Called before arrives().
   void wait_for(Gate& before, Waiter& waiter, TaskRun& run);
-  // The task was handed over, or a task that it waits for has ended. True if that was the last.
+  // Counts one event that the task waits for: the end of another task, or that its whole list has
+  // been set up. True if it was the last: the task may start.
   bool arrives() { return awaited_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  // The task has ended. `ready` is called with every task in the queue that waits for nothing else,
-  // in the order in which they came.
+  // The task has ended. Calls `ready` with every queued task that waits for nothing else, in the
+  // order in which they were queued.
   template <class Ready>
   void open(const Ready& ready) {
     for (Waiter* waiter = close_queue(); waiter;) {
-      Waiter* const next = waiter->next;  // a task that may start may be gone at once
+      Waiter* const next = waiter->next;  // once its task may start, `waiter` may be freed
       if (waiter->gate->arrives()) ready(*waiter->run);
       waiter = next;
     }
   }
 
  private:
-  static Waiter nobody;   // the queue of an open gate
-  Waiter* close_queue();  // the first of it
+  static Waiter nobody;   // stands in queue_ once the task has ended
+  Waiter* close_queue();  // lets no more waiters in; returns the one that was queued first
 
-  std::atomic<std::uint32_t> awaited_ = 1;  // tasks, and being handed over
-  std::atomic<Waiter*> queue_ = nullptr;    // the last to come first
+  std::atomic<std::uint32_t> awaited_ = 1;  // events still to come: see arrives()
+  std::atomic<Waiter*> queue_ = nullptr;    // begins with the latest waiter
 };
 
 // The gates of one submitted list.
 class ListGates {
  public:
-  // The runs of the list's tasks, and `inner`, must stay.
+  // `runs`: the list's tasks, which get the ids `first_id`, first_id + 1, ... Both `inner` and
+  // `runs` must outlive this.
   ListGates(const InnerEdges& inner, std::span<TaskRun> runs, std::int64_t first_id);
 
   Gate& operator[](std::size_t task) { return gates_[task]; }
-  // A task has ended: `ready` is called with every task that waits for nothing else.
+  // A task has ended. Calls `ready` with every task that waited for it and now for nothing else.
   template <class Ready>
   void open(std::size_t task, const Ready& ready) {
     for (const std::uint32_t next : inner_.successors[task])
@@ -79,24 +83,25 @@ class ListGates {
   const std::span<TaskRun> runs_;
   const std::int64_t first_id_;
   std::vector<Gate> gates_;            // by task
-  std::vector<Gate::Waiter> waiters_;  // for tasks of lists before
-  std::atomic<std::size_t> closed_;
+  std::vector<Gate::Waiter> waiters_;  // in queues of earlier lists' gates
+  std::atomic<std::size_t> closed_;    // tasks that have not ended
 };
 
-// The gates of all submitted lists that have not ended. Used by the thread that submits.
+// The gates of all submitted lists that have not ended. Used only by the thread that submits.
 class Gates {
  public:
-  // Lists in the order of their submission. No task has been handed over yet.
+  // Makes the gates of a list. Called for lists in the order of their submission. No task starts
+  // before arrives() has been called once for it by the caller.
   std::shared_ptr<ListGates> follow(const TaskList& list, std::size_t step,
                                     std::span<TaskRun> runs);
 
  private:
-  ListGates* list_with(std::int64_t id) const;  // null: all of it is done
+  ListGates* list_with(std::int64_t id) const;  // null: the list of this task has ended
 
   Dependencies dependencies_;
-  std::vector<Dependencies::Edge> outer_;  // kept for its memory
-  std::int64_t next_id_ = 0, forgotten_ = 0;
-  std::deque<std::shared_ptr<ListGates>> lists_;  // the first has a closed gate
+  std::vector<Dependencies::Edge> outer_;         // reused, so that its memory is allocated once
+  std::int64_t next_id_ = 0, forgotten_ = 0;      // forgotten_: last argument of forget_before()
+  std::deque<std::shared_ptr<ListGates>> lists_;  // lists before the first have ended
 };
 
 }  // namespace regatta

@@ -70,8 +70,8 @@ class SpreadMeter {
   std::vector<Step> steps_;
 };
 
-// What the runtime took beside the work, of lists with nothing else on its way. For the thread that
-// submits: each task, and each buffer that it names.
+// Costs of the runtime beside kernels, from a list that ran alone. For the thread that submits: the
+// cost of each task, and of each buffer that a task names.
 std::vector<Observation> submission_observations_of(const ListTimes& done);
 // For the workers: the gap between two tasks and what each buffer adds to it, waking, and how much
 // later each further one starts of those that waited for the same.

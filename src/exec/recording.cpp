@@ -125,8 +125,8 @@ void Recording::add_workers() {
   handed_.resize(workers_.size());
 }
 
-// By task of the list: the lane of what travels between ranks. In the order in which it began, so
-// that few lanes do.
+// By task of the list: the lane of an exchange. Lanes are assigned in the order in which exchanges
+// began, which needs the fewest lanes.
 std::vector<std::int32_t> Recording::exchange_lanes(const Submission& submission,
                                                     const TaskList& list) {
   std::vector<std::int32_t> lanes(list.tasks.size(), -1);
@@ -140,7 +140,7 @@ std::vector<std::int32_t> Recording::exchange_lanes(const Submission& submission
   return lanes;
 }
 
-// A lane in which nothing is on its way at that time.
+// A lane without an exchange between `start` and `end`.
 std::int32_t Recording::exchange_lane(trace::Time start, trace::Time end) {
   for (auto& [lane, until] : exchange_lanes_)
     if (until <= start) {

@@ -152,8 +152,8 @@ class Recording {
   const Blueprint& blueprint_;
   Dependencies dependencies_;
   std::vector<std::int32_t> workers_;  // by StarPU's number
-  // Lanes for what travels between ranks, several things at a time: each lane's number in the
-  // record, and until when something is on its way in it.
+  // Lanes for exchanges between ranks; exchanges that overlap in time are in different lanes. Each
+  // lane's index into trace::Record::workers, and the end of its latest exchange.
   std::vector<std::pair<std::int32_t, trace::Time>> exchange_lanes_;
   // By StarPU's number, each used on its worker's thread alone: when the GPU was handed those of
   // StarPU's own tasks that have not ended.

@@ -33,6 +33,8 @@ struct TaskRun {
   std::atomic<int>* last_worker = nullptr;
   // At gates: the data of its accesses. Null: StarPU knows what it accesses, and holds it back.
   std::byte* const* data = nullptr;
+
+  bool at_gates() const { return data != nullptr; }
 };
 
 struct Submission {

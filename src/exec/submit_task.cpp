@@ -54,7 +54,7 @@ void submit_task(TaskRun& run, starpu_codelet* codelet,
   }
   task->cl_arg = &run;
   task->cl_arg_size = sizeof run;
-  if (!run.data) set_buffers(*task, run.task->accesses, handles);
+  if (!run.at_gates()) set_buffers(*task, run.task->accesses, handles);
   task->priority = run.task->priority;
   task->sched_data = &run;
   task->name = phase_name(run.task->actions.front().phase).data();

@@ -8,9 +8,10 @@
 namespace regatta {
 namespace {
 
-// Less is not worth the rebuilding of all ranks' executors, which takes about a second.
+// Longest time of a rank now, divided by the one with other shares. A smaller gain does not pay for
+// making all ranks' executors anew, which takes about a second.
 constexpr double worthwhile = 1.1;
-// Disturbances that last for fewer steps than this would be over before new shares pay.
+// Steps. A disturbance that lasts for fewer steps is over before new shares pay.
 constexpr int first_patience = 20;
 
 }  // namespace
@@ -34,7 +35,7 @@ bool ShareWatch::note(std::span<const double> seconds) {
   }
   steps_.push_back(std::move(step));
   if (std::ssize(steps_) < patience_) return false;
-  // In each step other shares may have been better: those for all of them must be too.
+  // Each step may call for different shares: one set must be worth it for the medians too.
   if (worth_it(typical()) && better() != shares_) return true;
   steps_.pop_front();
   return false;

@@ -1,4 +1,4 @@
-// Whether other shares than those of the plan would be faster, as ranks really take for theirs.
+// Decides from the measured times of ranks whether other shares of the batch would be faster.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,30 @@
 
 namespace regatta {
 
-// Fed with every step's times. A passing disturbance is no reason for other shares: only when they
-// would have been worth it in every one of `patience()` consecutive steps are they.
+// Other shares are proposed only if they would have shortened each of `patience()` consecutive
+// steps by enough (share_watch.cpp: worthwhile), so that a short disturbance changes nothing.
 class ShareWatch {
  public:
-  // `granule` as in balanced_shares. With `chunks` shares are whole ones of these, which follow
-  // each other: the chunks of a deterministic plan.
+  // `shares`: samples by rank. `granule`: see balanced_shares. `chunks`: the chunk sizes of a
+  // deterministic plan, in samples and in batch order; each rank's share is then a run of whole
+  // chunks.
   ShareWatch(std::vector<std::int64_t> shares, std::int64_t granule,
              std::vector<std::int64_t> chunks = {});
 
-  // How long each rank's workers computed in a step of the full batch, by rank. 0: not known, and
-  // the step does not count. True if other shares are worth it: then better() has them.
+  // Adds one step of the full batch: how many seconds each rank's workers computed, by rank. A step
+  // in which any of them is 0 (not known) is ignored. True if other shares are worth it: better()
+  // returns them.
   bool note(std::span<const double> seconds);
-  // By the medians of the steps that counted.
+  // The best shares for typical(), in samples by rank.
   std::vector<std::int64_t> better() const;
-  // Medians of those steps, by rank, in seconds.
+  // By rank: the median of the seconds computed, over the latest consecutive steps in which other
+  // shares were worth it.
   std::vector<double> typical() const;
 
   const std::vector<std::int64_t>& shares() const { return shares_; }
   int patience() const { return patience_; }
-  // From now on the ranks have these shares. The next ones take twice as many steps to be worth it:
-  // if times do not follow shares as expected, shares change ever more rarely.
+  // From now on the ranks have these shares. Doubles patience(), so that shares change more and
+  // more rarely where times do not follow shares as expected.
   void use(std::vector<std::int64_t> shares);
 
  private:
@@ -42,8 +45,9 @@ class ShareWatch {
   std::int64_t batch_ = 0, granule_;
   std::vector<std::int64_t> chunks_;
   int patience_;
-  std::deque<std::vector<double>> steps_;  // consecutive ones for which others were worth it
-  std::vector<TimedShare> before_;         // by rank: what its last other share took
+  // Seconds by rank, of the latest consecutive steps in which other shares were worth it.
+  std::deque<std::vector<double>> steps_;
+  std::vector<TimedShare> before_;  // by rank: its share before the last use(), and typical() then
 };
 
 }  // namespace regatta

@@ -57,7 +57,8 @@ struct Win {
 
 struct Scaling {
   std::size_t workers = 0;
-  // Of all jobs that are done, on the fastest worker alone, with as many side by side as it did.
+  // Seconds that all finished jobs would take on the fastest worker alone, with as many jobs side
+  // by side as it ran.
   double work_s = 0;
   double span_s = 0;       // from the first claim to the last result
   double speed_up = 0;     // work / span

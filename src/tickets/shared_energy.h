@@ -1,5 +1,6 @@
-// Joules of jobs that run side by side. A machine's counters count for all of its jobs together, so
-// what they counted in a while is divided among the jobs that ran in it.
+// Joules of jobs that run side by side on one machine. The machine's counters count for all jobs
+// together; whenever a job starts, ends or is read, the joules since the last time are divided
+// equally among the jobs that run.
 #pragma once
 
 #include <functional>
@@ -11,20 +12,20 @@ namespace regatta::tickets {
 
 class SharedEnergy {
  public:
-  // `meter` gives the joules since its last call, those of processors without a counter as an
-  // estimate for one CPU.
+  // `meter` returns the joules since its last call, by device. For processors without a counter its
+  // entry "cpu" is an estimate (Energy::measured is false) for one CPU.
   explicit SharedEnergy(std::function<std::vector<Energy>()> meter) : meter_(std::move(meter)) {}
 
-  // A job under way. It must not outlive the SharedEnergy that it was made with.
+  // The joules of one job; it lives as long as the job runs. It must not outlive the SharedEnergy.
   class Share {
    public:
-    Share(SharedEnergy& all, int cpus);  // the job has so many CPUs to itself
+    Share(SharedEnergy& all, int cpus);  // `cpus`: how many CPUs the job has to itself
     ~Share();
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
-    // Since the job began: an equal part of what was counted while others ran too, and the estimate
-    // for its own CPUs.
+    // Joules since the job began: its equal part of what was counted, and where processors have no
+    // counter the estimate for its own CPUs.
     Energy read();
 
    private:
@@ -35,7 +36,7 @@ class SharedEnergy {
   };
 
  private:
-  void divide();  // what was counted since the last call
+  void divide();  // adds the joules since the last call to the running jobs
 
   std::function<std::vector<Energy>()> meter_;
   std::vector<Share*> running_;

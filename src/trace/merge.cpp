@@ -23,7 +23,7 @@ Time begin_of(const Record& record, const std::string& node) {
   throw InputError("the record of node '" + node + "' does not tell when it began");
 }
 
-// Every time of a record through a function that takes known times to known times.
+// Replaces every known time of a record by change(time); unknown times stay unknown.
 template <class Change>
 void change_times(Record& record, const Change& change) {
   for (Task& task : record.tasks) {
@@ -110,7 +110,8 @@ Record merged(std::vector<NodeRecord> nodes) {
     error = std::max(error, node.clock.error);
     if (&node == &nodes.front()) continue;
     const Time own = begin_of(node.record, node.node);
-    // A node may have begun before the first: then all times move.
+    // A node's record may begin before the first node's: times would be negative, so all are
+    // shifted below.
     const auto on_first = [&](Time time) {
       const Time there = node.clock.to_first(own + time) - begin;
       earliest = std::min(earliest, there);

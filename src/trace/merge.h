@@ -1,4 +1,4 @@
-// The records of several nodes as one, on one clock.
+// Merges the records of several nodes into one, with all times on the first node's clock.
 #pragma once
 
 #include <optional>
@@ -9,39 +9,40 @@
 
 namespace regatta::trace {
 
-// Metadata of a record that is to be merged: what the clock of its process showed when the record
+// Metadata key of a record that is to be merged: the reading of its process's clock when the record
 // began, in nanoseconds.
 inline constexpr const char* clock_begin_key = "clock_begin_ns";
-// Metadata of a merged record: no time of it is further from the first node's clock than so many
-// nanoseconds.
+// Metadata key of a merged record: the largest error of its times against the first node's clock,
+// in nanoseconds.
 inline constexpr const char* clock_error_key = "clock_error_ns";
 
-// A node's clock minus the first node's, in nanoseconds: measured twice, and taken to change evenly
-// between and beyond.
+// The offset of a node's clock, that is its reading minus the first node's, as a straight line
+// through two measurements. All in nanoseconds.
 struct ClockLine {
-  Time first_at = 0, first_offset = 0;  // what the first node's clock showed, and the offset
-  Time last_at = 0, last_offset = 0;
-  Time error = 0;  // of both offsets, at most
+  Time first_at = 0, first_offset = 0;  // first measurement: the first node's clock, the offset
+  Time last_at = 0, last_offset = 0;    // second measurement
+  Time error = 0;                       // the largest error of the two offsets
 
-  Time to_first(Time there) const;  // what the first node's clock showed then
+  // The reading of the first node's clock when this node's clock showed `there`.
+  Time to_first(Time there) const;
 };
 
 struct NodeRecord {
   Record record;
-  std::string node;  // its workers get this name
+  std::string node;  // becomes Worker::node of all its workers
   ClockLine clock = {};
-  // Another node before it is on the same machine: counters of the whole machine would be counted
-  // twice, so measured joules are left out.
+  // An earlier node is on the same machine. Measured joules of this one are left out, because both
+  // read the counters of the whole machine.
   bool shares_machine = false;
 };
 
-// Times are those of the first node's clock. Marks and metadata are the first node's. Tasks of the
-// nodes follow each other, so ids change; kinds of tasks stay those of each node.
+// Marks and metadata are the first node's. Tasks are ordered by node and get new ids. Task kinds
+// are appended node by node: equal kinds of two nodes stay two kinds.
 Record merged(std::vector<NodeRecord> nodes);
 
-// How far the clocks of a record of several nodes may be apart; none: it has one clock.
+// The value of clock_error_key in nanoseconds; none for a record that was not merged.
 std::optional<Time> clock_error(const Record& record);
-// The same as a line for people, or nothing.
+// The same as a sentence for the user; empty for a record that was not merged.
 std::string clock_text(const Record& record);
 
 }  // namespace regatta::trace

@@ -21,7 +21,7 @@ PlanOptions options_of(const Plan& plan, const RankRequest& request) {
     options.chunks = request.chunks;
     return options;
   }
-  // The recipe's chunks, whoever computes them.
+  // The chunks of the plan, whichever rank computes them.
   std::vector<std::int64_t> chunks;
   for (const Chunk& chunk : chunks_of(plan)) chunks.push_back(chunk.capacity);
   options.chunks = chunks.size() == 1 ? std::vector<std::int64_t>{1} : chunks;

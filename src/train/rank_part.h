@@ -1,4 +1,4 @@
-// A rank's part of a plan for several.
+// The part of one rank in a plan for several ranks.
 #pragma once
 
 #include <vector>
@@ -9,17 +9,21 @@
 
 namespace regatta {
 
-// How one rank's share is cut, as this plan has it. `plan` is that of one process or of all ranks:
-// with `deterministic` its chunks are the recipe's, whoever computes them.
+// Options that cut a rank's share as `plan`, of one process or of all ranks, is cut. Chunks are
+// those of `request`, but for a deterministic plan: it keeps its own chunks, which must not depend
+// on the ranks that compute them.
 PlanOptions options_of(const Plan& plan, const RankRequest& request);
 
-// What the plan before says of everything but who computes how much.
+// Copies from `before` what does not depend on the shares of ranks: segments, which tasks are
+// gathered, bucket size, steps in flight and placement.
 void keep_the_rest(Plan& plan, const Plan& before);
 
-// `slow` by worker, see DeviceGroup; more workers than it names are as fast as they are.
+// Sets DeviceGroup::slow of a CPU group. `slow`: by worker; workers beyond its end are not slowed
+// down.
 void keep_slow(Plan& plan, std::vector<double> slow);
 
-// This rank carries out its part of a plan in which nodes stand in the order of ranks.
+// Makes the job's plan this rank's part of `whole`, whose nodes are in the order of ranks. `sites`:
+// by rank, see sites_of().
 void take_part(Ranks& ranks, TrainJob& job, Plan whole, std::vector<int> sites);
 
 }  // namespace regatta

@@ -1,5 +1,5 @@
-// The processes of one run: who they are, what they compare before they train, and how the first
-// one shares the batch out among them.
+// The ranks (processes) of one run: their names and machines, the checks before they train, and how
+// the first rank divides the batch among them.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace regatta {
 
-// What went wrong is told by another rank: this one ends without a word, and with code 0, because
-// launchers end all ranks as soon as one fails, perhaps before the other has spoken.
+// Another rank reports the error. This rank ends silently and with code 0, because launchers kill
+// all ranks as soon as one fails, perhaps before the other rank has printed its message.
 class ToldElsewhere : public Error {
  public:
   ToldElsewhere() : Error("told by another rank") {}
@@ -22,8 +22,8 @@ class ToldElsewhere : public Error {
 
 class Ranks {
  public:
-  // None unless a launcher started this process among others. Starts MPI. Ranks of one machine that
-  // may use the same CPUs share them out: from here on this process uses its own.
+  // Null unless a launcher started this process as one of several; else starts MPI. Ranks on one
+  // machine that may use the same CPUs divide them: from here on this process uses only its part.
   static std::unique_ptr<Ranks> join();
 
   int rank() const { return transport_->rank(); }
@@ -40,7 +40,7 @@ class Ranks {
   // Called by all ranks, each with what went wrong there, or "". If anything did, the first rank
   // throws InputError with the name of the rank, and the others ToldElsewhere.
   void agree(const std::string& failure);
-  // Throws likewise unless all ranks have the same text; `what` is it of.
+  // Throws likewise unless all ranks have the same text; `what` names it in the message.
   void require_same(const std::string& what, const std::string& text);
   std::vector<std::string> gather(const std::string& text);
   std::string from_first(const std::string& text);
@@ -69,17 +69,18 @@ struct RankRequest {
   int workers = 1;                                       // of this rank, at most
 };
 
-// Replaces the job's plan, which is for one process, by this rank's part of one for all, made by
-// the first rank. Compares version, recipe and data. Called by all ranks. Comes back, on the first,
-// with what people may want to know of the exchange: its predicted time.
+// Replaces the job's plan, which is for one process, by this rank's part of a plan for all ranks,
+// made by the first rank. Checks that version, recipe and data are the same on all ranks. Called by
+// all ranks. Returns, on the first rank, a line for the user with the predicted time of the
+// exchange.
 std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request);
 
 // Replaces the job's plan, one for several nodes, by this rank's part of it: see nodes_of_ranks.
-// Compares version, recipe, data and plan. Called by all ranks. Comes back with a line for people
-// that says which rank is which node.
+// Checks that version, recipe, data and plan are the same on all ranks. Called by all ranks.
+// Returns a line for the user that says which rank carries out which node.
 std::string follow_plan(Ranks& ranks, TrainJob& job);
 
-// The job's plan for several ranks becomes one for this process alone.
+// Replaces the job's plan for several ranks by a plan for this process alone.
 void gather_on_one(TrainJob& job, int workers);
 
 // One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; gradients meet by ring".

@@ -75,7 +75,7 @@ bool NewShares::share_anew(std::int64_t step) {
     } catch (const std::exception& error) {
       failure = error.what();
     }
-  // What is wrong with the plan is wrong for all.
+  // All ranks learn of a failure on the first rank, so that all give up together.
   failure = ranks_.from_first(failure);
   Plan whole;
   if (failure.empty()) {

@@ -1,4 +1,4 @@
-// Shares of ranks planned anew while a run goes on.
+// Plans the ranks' shares of the batch anew, during a run.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,17 @@ namespace regatta {
 
 class NewShares {
  public:
-  // `job` and `executor` are replaced in share_anew(); `say` is given a line for people, on the
-  // first rank.
+  // share_anew() changes `job` and replaces `executor`. On the first rank `say` gets a line for the
+  // user: the new shares, or why shares stay.
   NewShares(Ranks& ranks, TrainJob& job, std::optional<Executor>& executor, RankRequest request,
             std::function<void(const std::string&)> say);
 
-  // On the first rank: see TrainGoal::wants_new_shares.
+  // Called on the first rank only: see TrainGoal::wants_new_shares.
   bool wanted(const std::vector<double>& computed_s);
-  // On all ranks, with nothing in flight: the first rank makes a plan with other shares, each rank
-  // its executor anew, and weights and optimizer state are carried over in memory. False: a rank's
-  // memory does not hold its new share, so shares stay as they are from then on.
+  // Called on all ranks after `step` steps, with no step in flight. The first rank makes a plan
+  // with other shares; each rank makes a new executor and copies weights and optimizer state into
+  // it. False: the plan cannot be made, or does not fit into a rank's memory; shares then stay for
+  // the rest of the run.
   bool share_anew(std::int64_t step);
 
  private:
@@ -35,7 +36,7 @@ class NewShares {
   RankRequest request_;
   std::function<void(const std::string&)> say_;
   ShareWatch watch_;
-  bool over_ = false;  // shares stay
+  bool over_ = false;  // shares stay for the rest of the run
 };
 
 }  // namespace regatta

@@ -7,7 +7,7 @@ namespace regatta {
 namespace {
 
 constexpr int ask_tag = 4, answer_tag = 5;
-// Of so many round trips the shortest counts: most of them meet a worker that is at work.
+// The shortest of these round trips counts: others are lengthened by workers that use the CPU.
 constexpr int round_trips = 20;
 
 // Without sleeping: a nap would lengthen the round trip, and the error with it.
@@ -26,7 +26,8 @@ ClockOffset offset_of(Transport& transport, int rank, const ClockReading& clock)
     spin_for(*transport.receive(rank, answer_tag, std::as_writable_bytes(std::span(&there, 1))));
     const std::int64_t after = clock();
     const std::int64_t middle = before + (after - before) / 2;
-    // The other clock was read somewhere between; rounding the middle adds a nanosecond.
+    // The other clock was read at some time between `before` and `after`; rounding the middle adds
+    // a nanosecond to the error.
     const std::int64_t error = (after - before) / 2 + 1;
     if (error < best.error) best = {middle, there - middle, error};
   }

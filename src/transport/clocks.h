@@ -1,4 +1,4 @@
-// How the clocks of the ranks of a run differ.
+// Measures the offsets between the clocks of a run's ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 
 namespace regatta {
 
-// What a rank's clock shows, in nanoseconds; by default std::chrono::steady_clock.
+// Returns the reading of this rank's clock, in nanoseconds.
 using ClockReading = std::function<std::int64_t()>;
 std::int64_t steady_nanoseconds();
 
 struct ClockOffset {
-  std::int64_t at = 0;      // what the first rank's clock showed then, in nanoseconds
+  std::int64_t at = 0;      // when it was measured, by the first rank's clock, in nanoseconds
   std::int64_t offset = 0;  // the rank's clock minus the first rank's, in nanoseconds
   std::int64_t error = 0;   // the true offset is at most so many nanoseconds away
 };
 
-// By rank, on the first rank; empty on the others. Called by all ranks together. The first asks
-// each other rank for its time, and takes the middle of the shortest of a few round trips.
+// Called by all ranks together. Returns the offsets by rank on the first rank, nothing on the
+// others. The first rank asks each other rank for its reading several times, and takes the answer
+// of the shortest round trip as the reading in the middle of that round trip.
 std::vector<ClockOffset> measure_clocks(Transport& transport,
                                         const ClockReading& clock = steady_nanoseconds);
 

@@ -1,5 +1,5 @@
-// bfloat16 in memory, float in registers: the element types of CPU values, and the one place that
-// turns a Dtype into a type.
+// The element types of CPU values in memory, float and Bfloat16, their conversions, and the choice
+// between them by Dtype. Arithmetic is done in float.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace regatta::cpu {
 
-// The upper half of a float.
+// The upper 16 bits of a float.
 struct Bfloat16 {
   std::uint16_t bits;
 };
@@ -22,8 +22,8 @@ REGATTA_INLINE float to_float(Bfloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-// The nearest T, the even one of two equally near. A NaN stays a NaN: the added bit keeps one whose
-// lower half alone was set from becoming infinite.
+// Rounds to the nearest T, ties to even. A NaN stays a NaN: its quiet bit 0x40 is set, since one
+// whose mantissa is zero in the upper 16 bits would become an infinity.
 template <class T>
 REGATTA_INLINE T from_float(float value) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -35,7 +35,8 @@ REGATTA_INLINE T from_float(float value) {
   }
 }
 
-// Operands carry values of any type as floats.
+// The values of type T behind a float pointer: operands have float pointers for values of all
+// types.
 template <class T>
 const T* values_of(const float* values) {
   return reinterpret_cast<const T*>(values);
@@ -45,7 +46,7 @@ T* values_of(float* values) {
   return reinterpret_cast<T*>(values);
 }
 
-// What body.operator()<T>() returns, T being the type of the Dtype.
+// Calls body.operator()<T>() with the element type T of `dtype`, and returns its result.
 template <class Body>
 auto with_type(Dtype dtype, const Body& body) {
   if (dtype == Dtype::f32) return body.template operator()<float>();
@@ -53,7 +54,7 @@ auto with_type(Dtype dtype, const Body& body) {
   throw Error("the CPU backend computes in f32 and bf16 alone");
 }
 
-// Between both, by all threads of the team.
+// Convert `count` values, with all threads of the calling worker's team.
 void widen(const Bfloat16* from, float* to, std::size_t count);
 void narrow(const float* from, Bfloat16* to, std::size_t count);
 

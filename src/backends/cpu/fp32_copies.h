@@ -1,11 +1,12 @@
-// Kernels that compute in fp32 alone, on values that lie in bf16.
+// Lets operators whose kernels know only fp32 work on values that are bf16 in memory.
 #pragma once
 
 #include "backends/cpu/kernel.h"
 
 namespace regatta::cpu {
 
-// Runs the operator's fp32 kernel on fp32 copies of its bf16 values and rounds what it wrote.
+// A kernel that copies the operator's bf16 values to fp32, runs the operator's fp32 kernel (made by
+// `make`) on the copies, and rounds its results back to bf16.
 std::unique_ptr<Kernel> make_on_fp32_copies(const Site& site, MakeKernel make);
 
 }  // namespace regatta::cpu
