@@ -71,6 +71,8 @@ void train_with_others(Ranks* ranks, std::optional<Executor>& executor,
     ranks->transport()->end_all(try_again_code);
   } catch (const RankFailed&) {
     throw ToldElsewhere();
+  } catch (const ToldElsewhere&) {
+    throw;
   } catch (const std::exception& error) {
     if (executor) executor->give_up(error.what());
     throw InputError(ranks->first() ? error.what() : ranks->name() + ": " + error.what());

@@ -168,8 +168,11 @@ void Tracing::close_store() {
 
 void Tracing::gather_stores(Ranks& ranks) {
   match_clocks(ranks);
-  const std::vector<std::string> stores =
-      texts_on_first(*ranks.transport(), ranks.first() ? "" : read_file(file_));
+  std::string store;
+  on_all_ranks(&ranks, [&] {
+    if (!ranks.first()) store = read_file(file_);
+  });
+  const std::vector<std::string> stores = texts_on_first(*ranks.transport(), store);
   if (!ranks.first()) return;
   std::vector<trace::NodeRecord> records;
   for (std::size_t r = 0; r < stores.size(); ++r) {

@@ -118,7 +118,10 @@ class OwnFolder {
 void begin_trace(std::optional<Tracing>& tracing, Ranks* ranks, const TrainFlags& flags,
                  const fs::path& folder, Executor& executor, const TrainJob& job,
                  const TrainGoal& goal) {
-  if (ranks) ranks->require_same("--trace", text_of(flags.trace));
+  if (ranks) {
+    ranks->require_same("--trace", text_of(flags.trace));
+    ranks->require_same("--replan", replans(flags) ? "on" : "off");
+  }
   on_all_ranks(ranks, [&] {
     tracing.emplace(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   });
@@ -239,8 +242,12 @@ int run_train(std::span<const char* const> arguments) {
     write_run_json(folder, job, goal.last_step, asked.policy);
   });
   if (ranks) ranks->require_same("gone on from step", std::to_string(goal.from.step));
-  RunFolder run(folder, executor, goal.from, asked.policy, job.class_names);
-  on_all_ranks(ranks.get(), [] {});  // the others make a folder for their record
+  std::optional<RunFolder> run_folder;
+  // Meanwhile the other ranks make folders for their records.
+  on_all_ranks(ranks.get(), [&] {
+    run_folder.emplace(folder, executor, goal.from, asked.policy, job.class_names);
+  });
+  RunFolder& run = *run_folder;
   std::optional<Tracing> tracing;
   begin_trace(tracing, ranks.get(), flags, folder, executor, job, goal);
   if (fresh) fresh->keep();

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -32,13 +34,26 @@ bool is_still(const Descriptor& open, const std::filesystem::path& file) {
          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
+// Tries for a tenth of a second: a process that only asks who makes the part holds a shared lock
+// for some microseconds. False: errno says why.
+bool locked(int file) {
+  constexpr int tries = 10;
+  for (int i = 0; i < tries; ++i) {
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  errno = EWOULDBLOCK;
+  return false;
+}
+
 }  // namespace
 
 PartLock::PartLock(const std::filesystem::path& file, const std::string& what) : file_(file) {
   do {
     lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!lock_) throw InputError("cannot create '" + file.string() + "': " + std::strerror(errno));
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) continue;
+    if (locked(lock_.get())) continue;
     if (errno == EWOULDBLOCK)
       throw InputError(what + " is being made by " + said_in(file) + ": wait for it");
     break;

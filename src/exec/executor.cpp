@@ -143,12 +143,13 @@ class Executor::Impl {
     if (recording_) recording_->begin(*submission, list);
     const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
     make_runs(*submission, prepared);
+    if (gated_) submission->gates = gates_.follow(list, step, submission->runs);
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
       recent_.pop_front();
     if (gated_)
-      open_list(*submission, list, step);
+      open_list(*submission);
     else
       hand_over(*submission, prepared, handles);
     return submission;
@@ -360,18 +361,18 @@ class Executor::Impl {
                    .fixed = fixed_place(prepared, t, submission.step)};
       run.last_worker = last_worker_of(tasks[t]);
       if (gated_) run.data = prepared.data_of(submission.number).data() + prepared.first_handle[t];
-      if (!timed) continue;
-      run.times = &submission.times[t];
-      run.times->submit = TraceClock::now();
+      if (timed) run.times = &submission.times[t];
     }
   }
 
   // At gates: tasks that wait for nothing are submitted to StarPU now, each other task when the
   // last task it waits for has ended, by the worker that ended it.
-  void open_list(Submission& submission, const TaskList& list, std::size_t step) {
-    submission.gates = gates_.follow(list, step, submission.runs);
-    for (std::size_t t = 0; t < submission.runs.size(); ++t)
-      if ((*submission.gates)[t].arrives()) start(submission.runs[t]);
+  void open_list(Submission& submission) {
+    for (std::size_t t = 0; t < submission.runs.size(); ++t) {
+      TaskRun& run = submission.runs[t];
+      if (run.times) run.times->submit = TraceClock::now();
+      if ((*submission.gates)[t].arrives()) start(run);
+    }
   }
 
   // Submits all tasks with data handles, from which StarPU derives what each task waits for.
@@ -383,6 +384,7 @@ class Executor::Impl {
       for (starpu_data_handle_t each : gradients()) starpu_data_deinitialize_submit(each);
     for (std::size_t t = 0; t < submission.runs.size(); ++t) {
       TaskRun& run = submission.runs[t];
+      if (run.times) run.times->submit = TraceClock::now();
       const int gpu = run.task->on_host ? -1 : ids_.gpu[run.task->group.value];
       // Only our scheduler knows of turns.
       submit(run, gpu >= 0,
@@ -405,10 +407,14 @@ class Executor::Impl {
 
   // Starts a task at gates that has nothing left to wait for.
   static void start(TaskRun& run) {
-    if (travels(*run.task))
+    if (!travels(*run.task)) return run.executor->submit(run, false, {}, -1);
+    try {
       run.executor->start_travel(run, run.data);
-    else
-      run.executor->submit(run, false, {}, -1);
+    } catch (...) {
+      run.executor->halted_ = true;
+      run.submission->fail(std::current_exception());
+      arrived(run);
+    }
   }
 
   // The task's work has ended: tasks that wait for nothing else start.
@@ -592,7 +598,7 @@ class Executor::Impl {
   std::size_t steps_submitted_ = 0, lists_exchanged_ = 0;
   std::optional<Travels> travels_;  // of several ranks
   std::unique_ptr<Communicator> communicator_;
-  std::atomic<bool> halted_ = false;  // something was not finite: nobody moves parameters
+  std::atomic<bool> halted_ = false;  // a step has gone wrong: nobody moves parameters
   std::unique_ptr<Recording> recording_;
   TimesSink sink_;
   Depth depth_ = Depth::task;

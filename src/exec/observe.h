@@ -22,12 +22,13 @@ struct ListTimes {
 };
 using TimesSink = std::function<void(const ListTimes&)>;
 
-// One for each signature and size that was timed and the workers that were busy meanwhile, or that
-// it is among: the mean of the list's operators and actions of that kind, or of a GPU's tasks,
-// which are one piece. Work that saw other workers come and go is left out: it was neither alone
-// nor in company. Work that was interrupted counts as long as its thread ran, or not at all if it
-// was for long. `names` must be of the list's blueprint and pass. `bookkeeping`: also what is the
-// same however many samples the chunks have, as reductions on CPUs are.
+// One for each signature and size that was timed and the number of workers that were busy
+// meanwhile, or that share its data: the mean of the list's operators and actions of that kind, or
+// of a GPU's tasks, which are one piece. Work that saw other workers come and go is left out: the
+// number of busy workers is not known. Work that was interrupted counts as long as its thread ran,
+// or not at all if it was for long. `names` must be of the list's blueprint and pass.
+// `bookkeeping`: also what is the same however many samples the chunks have, as reductions on CPUs
+// are.
 std::vector<Observation> observations_of(const ListTimes& done, const CostNames& names,
                                          bool bookkeeping = true);
 

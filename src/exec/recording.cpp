@@ -221,9 +221,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
     task.start = recorder_->time(times.start);
     task.end = std::max(task.start, recorder_->time(times.end));
     task.worker = exchanges ? lanes[t] : workers_[worker];
-    // What travels behind gates is handed to no one before it starts.
-    const bool submitted = times.submit != TraceClock::time_point{};
-    task.submit = submitted ? recorder_->time(times.submit) : trace::unknown;
+    task.submit = recorder_->time(times.submit);
     if (exchanges) {
       piece_.tasks.push_back(task);
       continue;

@@ -67,8 +67,10 @@ void submit_task(TaskRun& run, starpu_codelet* codelet,
     task->prologue_callback_pop_func = note_taken;
     task->prologue_callback_pop_arg = run.times;
   }
-  if (const int code = starpu_task_submit(task); code != 0)
+  if (const int code = starpu_task_submit(task); code != 0) {
+    starpu_task_destroy(task);
     throw Error(std::string("StarPU refused a task: ") + std::strerror(-code));
+  }
 }
 
 }  // namespace regatta

@@ -24,7 +24,8 @@ bool combines(const Task& task) {
 // The worker of each chunk, and how slow it is.
 class Seats {
  public:
-  explicit Seats(const Plan& plan) : slowness_(slowness_of(plan)), company_(contention_of(plan)) {
+  explicit Seats(const Plan& plan)
+      : slowness_(slowness_of(plan)), contention_(contention_of(plan)) {
     int first = 0;
     for (const DeviceGroup* group : groups_of(plan)) {
       const bool cpu = group->kind == DeviceKind::cpu;
@@ -35,11 +36,13 @@ class Seats {
   }
   int of(ChunkId chunk) const { return seats_[chunk.value]; }
   double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
-  double contention(ChunkId chunk) const { return company_[static_cast<std::size_t>(of(chunk))]; }
+  double contention(ChunkId chunk) const {
+    return contention_[static_cast<std::size_t>(of(chunk))];
+  }
 
  private:
   std::vector<int> seats_;
-  std::vector<double> slowness_, company_;
+  std::vector<double> slowness_, contention_;
 };
 
 // By task; of those that compute on a chunk.

@@ -124,7 +124,8 @@ Scaling scaling_of(const SearchFolder& folder, const Results& results) {
     images += static_cast<double>(row.job.steps * folder.search().samples_per_step);
     if (row.images_per_s <= 0) continue;
     double& speed = speeds[row.worker];
-    speed = std::max(speed, row.images_per_s * at_a_time[row.job.id]);
+    const auto found = at_a_time.find(row.job.id);
+    speed = std::max(speed, row.images_per_s * (found == at_a_time.end() ? 1 : found->second));
     fastest = std::max(fastest, speed);
   }
   scaling.workers = speeds.size();

@@ -162,8 +162,8 @@ class Loop {
   }
 
   void share_anew(std::int64_t step) {
-    const Clock::time_point begin = Clock::now();
     collect_all();
+    const Clock::time_point begin = Clock::now();
     goal_.share_anew(step);
     wishes_ &= ~wish_for_shares;
     wants_new_shares_ = false;

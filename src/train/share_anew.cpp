@@ -81,7 +81,11 @@ bool NewShares::share_anew(std::int64_t step) {
   if (failure.empty()) {
     whole = plan_from_json(Json::parse(ranks_.from_first(text)), job_.graph);
     try {
-      require_memory(job_, plan_of_node(whole, static_cast<std::size_t>(ranks_.rank())));
+      // The executor that goes makes room for the one that comes.
+      std::vector<MemoryLimit> limits = memory_limits();
+      for (MemoryLimit& limit : limits)
+        limit.left += static_cast<std::int64_t>(executor_->buffer_bytes());
+      require_memory(job_, plan_of_node(whole, static_cast<std::size_t>(ranks_.rank())), limits);
     } catch (const std::exception& error) {
       failure = error.what();
     }
