@@ -107,12 +107,11 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
 
 // What --resume takes from the run; flags that would change the recipe make no sense beside it.
 AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
-  const std::set<std::string> allowed{"--resume",      "--epochs",    "--steps",
-                                      "--json",        "--workers",   "--scheduler",
-                                      "--data",        "--test",      "--checkpoint-every",
-                                      "--keep",        "--strict",    "--trace",
-                                      "--trace-steps", "--no-refine", "--quiet",
-                                      "--update",      "--shares",    "--replan"};
+  const std::set<std::string> allowed{"--resume",           "--epochs",    "--steps",  "--json",
+                                      "--workers",          "--scheduler", "--data",   "--test",
+                                      "--checkpoint-every", "--keep",      "--strict", "--trace",
+                                      "--trace-steps",      "--no-refine", "--quiet",  "--update",
+                                      "--shares",           "--replan"};
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !allowed.contains(option->get_name()))
       throw InputError(option->get_name() + " cannot be changed by --resume: it is the run's");
