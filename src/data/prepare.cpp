@@ -163,7 +163,7 @@ class Maker {
   }
 
  private:
-  // What index.json says before its splits.
+  // The fields of index.json before its splits.
   Json head() const {
     const DatasetInfo& info = sources_.front().data->info();
     Normalisation normalisation{info.scale, info.mean, info.deviation};
@@ -221,7 +221,7 @@ class Maker {
     write_file(path, bytes);
   }
 
-  // What a killed process of this part was writing.
+  // Removes files that a killed process of this part was writing.
   static void remove_unfinished(const fs::path& path) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored))

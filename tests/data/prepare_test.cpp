@@ -141,7 +141,7 @@ TEST(PrepareParts, APartOfACompleteFolderChangesNothing) {
   const Prepared again = prepare_part(images.options, {2, 3});
   EXPECT_EQ(again.kept, again.files);
   EXPECT_TRUE(contents(images.options.out) == expected);
-  // What was lost is made again, byte by byte.
+  // Lost files are made again, byte by byte.
   fs::remove(images.options.out / "train-00001.shard");
   prepare_part(images.options, {2, 3});
   EXPECT_TRUE(contents(images.options.out) == expected);
