@@ -102,8 +102,8 @@ struct NodeUse {
 };
 
 struct Problem {
-  // Of a network whose batch norm works on groups of samples, a "sample" of all numbers here is a
-  // whole group: shares and chunks are made of them.
+  // Samples of a group where batch norm works on groups, else 1. All other counts of samples in a
+  // Problem are counts of groups then: shares and chunks are whole groups.
   std::int64_t samples_per_group = 1;
   std::int64_t batch = 1;
   std::int64_t images = 1;  // of the whole run

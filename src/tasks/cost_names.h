@@ -22,9 +22,9 @@ struct CostName {
   // Workers whose caches the data may lie in; its cost then does not depend on how many are busy.
   // 0: the cost depends on how many workers are busy.
   int sharing_workers = 0;
-  // Of an instruction of a split backward: its operator's backward as a whole, and which share of
-  // it this instruction does. Until the halves themselves are measured, the whole's cost is shared
-  // out.
+  // `whole` is set for an instruction of a split backward: its operator's unsplit backward, of
+  // which the instruction does the part `share`, from 0 to 1. Until the instruction itself was
+  // measured, it costs that part of the unsplit backward.
   const CostName* whole = nullptr;
   double share = 1;
 };
