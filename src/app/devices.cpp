@@ -2,14 +2,17 @@
 
 #include "base/json_reader.h"
 #include "exec/cuda_runner.h"
-#include "plan/make_plan.h"
 
 namespace regatta::app {
 
-std::vector<DeviceKind> devices_here(const std::string& text) {
-  if (text != "auto") return devices_named(text);
+void set_devices(const std::string& text, PlanOptions& plan) {
+  if (text != "auto") {
+    plan.devices = devices_named(text);
+    return;
+  }
   const bool gpu = why_not([] { require_cuda(); }).empty();
-  return {gpu ? DeviceKind::cuda : DeviceKind::cpu};
+  plan.devices = {gpu ? DeviceKind::cuda : DeviceKind::cpu};
+  plan.devices_open = gpu;
 }
 
 }  // namespace regatta::app

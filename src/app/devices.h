@@ -2,14 +2,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "platform/device_kind.h"
+#include "plan/make_plan.h"
 
 namespace regatta::app {
 
-// "cpu", "cuda", "cpu,cuda", or "auto": the GPU where one can be used, else the CPUs. Throws
-// InputError.
-std::vector<DeviceKind> devices_here(const std::string& text);
+// "cpu", "cuda", "cpu,cuda", or "auto": the CPUs where there is no GPU that can be used, else the
+// GPU, and whoever chooses by costs may let cores compute too, or instead. Throws InputError.
+void set_devices(const std::string& text, PlanOptions& plan);
 
 }  // namespace regatta::app

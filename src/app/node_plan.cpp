@@ -22,7 +22,7 @@ DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, 
   DeviceGroup group;
   if (place.gpu()) {
     group.kind = DeviceKind::cuda;
-    group.layout = options.plan.gpu_layout;
+    group.layout = options.plan.gpu_layout.value_or(Layout::nhwc);
     group.chunks = {share};
   } else {
     Recipe part = recipe;

@@ -194,13 +194,15 @@ PlanFile plan_here(const PlanFlags& flags) {
   if (flags.nodes || flags.stages)
     throw InputError("--nodes and --stages need --platform: this machine is one node");
   JobOptions options = job_options(flags);
-  options.plan.devices = devices_here(flags.devices);
+  set_devices(flags.devices, options.plan);
   if (flags.shares && flags.chunks)
     throw InputError("--shares cuts the batch itself: drop --chunks");
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),
                      .shares = worker_shares(flags.shares),
                      .slow = flags.placement.slow};
-  if (flags.shares && !tuning.shares) options.plan.chunks = samples_of(*flags.shares);
+  if (flags.shares && !tuning.shares)
+    (options.plan.devices.size() > 1 ? options.plan.shares : options.plan.chunks) =
+        samples_of(*flags.shares);
   if (flags.placement.placement) tuning.placement = placement_named(*flags.placement.placement);
   TrainJob job = plan_job(options, tuning).job;
   if (!job.profile) job.profile = stored_profile();

@@ -78,7 +78,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("N")
       ->check(whole_number(1, most_workers));
   app.add_option("--devices", flags.devices,
-                 "cpu, cuda, cpu,cuda, or auto: the GPU where there is one, else the CPUs")
+                 "cpu, cuda, cpu,cuda (both compute, by what each is predicted to reach), or auto:\n"
+                 "without a GPU the CPUs; else whichever of the three is the fastest")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option(
@@ -87,9 +88,18 @@ void declare(CLI::App& app, TrainFlags& flags) {
          "samples of the batch for each of --devices, such as 8,56. Over several ranks: equal,\n"
          "speed (as measured at the start, default) or samples of each")
       ->type_name("SIZES");
-  app.add_option("--layout", flags.layout, "of images on GPUs: nhwc or nchw")
-      ->check(CLI::IsMember({"nhwc", "nchw"}))
-      ->capture_default_str();
+  app.add_option("--layout", flags.layout,
+                 "of images on GPUs: nhwc or nchw (default: in fp32 the faster one, else nhwc)")
+      ->check(CLI::IsMember({"nhwc", "nchw"}));
+  app.add_option("--loaders", job.plan.loaders,
+                 "CPU workers that load for a GPU (default: all but two of --workers, 16 at most)")
+      ->type_name("N")
+      ->check(whole_number(1, most_workers));
+  app.add_option("--prefetch", job.plan.steps_in_flight,
+                 "batches on their way at once: one computes while the others are loaded\n"
+                 "(default: 4 for a GPU)")
+      ->type_name("N")
+      ->check(whole_number(1, 64));
   app.add_option("--precision", flags.precision, "fp32, bf16, or on GPUs tf32")
       ->type_name("NAME")
       ->capture_default_str();

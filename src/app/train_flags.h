@@ -18,7 +18,8 @@ struct TrainFlags {
   std::optional<std::int64_t> epochs, steps;
   std::string reduction = "slots", shuffle = "on";
   std::optional<std::string> backward;
-  std::string devices = "cpu", layout = "nhwc", precision = "fp32", perf_model = "fitted";
+  std::string devices = "auto", precision = "fp32", perf_model = "fitted";
+  std::optional<std::string> layout;
   std::string granularity = "auto";
   bool explain = false;
   std::optional<std::string> init, save_gradients, out, resume, json_file, input, chunks, shares,

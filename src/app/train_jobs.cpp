@@ -18,7 +18,7 @@ std::int64_t last_step_asked(const TrainFlags& flags, const TrainJob& job) {
   return last_step_of(flags.epochs, flags.steps, steps_per_epoch(job.recipe, *job.data));
 }
 
-PlannedJob new_job(const TrainFlags& flags, const TensorFile& init) {
+PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) {
   JobOptions options = flags.job;
   options.class_names = class_names_of(init);
   options.shuffle = flags.shuffle == "on";
@@ -36,8 +36,9 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init) {
   if (tuning.shares && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (flags.shares && !tuning.shares) options.plan.shares = samples_of(*flags.shares);
-  options.plan.devices = devices_here(flags.devices);
-  options.plan.gpu_layout = layout_named(flags.layout);
+  set_devices(flags.devices, options.plan);
+  if (ranks) options.plan.devices_open = false;  // a rank computes on its GPU, or on its cores
+  if (flags.layout) options.plan.gpu_layout = layout_named(*flags.layout);
   options.precision = precision_named(flags.precision);
   if (const char* wanted = std::getenv("STARPU_SCHED"); wanted && *wanted)
     options.plan.scheduler = wanted;
@@ -63,7 +64,7 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
       asked.placement = {};
       asked.granularity = "fixed";
       const std::string differences =
-          recipe_differences(new_job(asked, init).job.recipe, file.recipe);
+          recipe_differences(new_job(asked, init, ranks).job.recipe, file.recipe);
       if (!differences.empty())
         throw InputError("'" + *flags.placement.plan +
                          "' was made for another recipe: " + differences);
@@ -171,7 +172,7 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
     if (flags.placement.from_file())
       asked.planned.job = planned_job(app, flags, init, ranks);
     else
-      asked.planned = new_job(flags, init);
+      asked.planned = new_job(flags, init, ranks);
     TrainJob& job = asked.planned.job;
     asked.goal.last_step = last_step_asked(flags, job);
     if (job.weights) job.started_from = flags.job.model;

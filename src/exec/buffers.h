@@ -1,61 +1,71 @@
-// Every buffer of a plan, known to StarPU. Memory is ours and made once, on the node that uses it
-// most, so addresses never change.
+// Every buffer of a plan. Memory is ours and made once, so addresses never change. At gates a buffer
+// that tasks of two memories access has a copy in each; otherwise StarPU knows the buffer, which lies
+// on the node that uses it most, and makes copies itself.
 #pragma once
 
 #include <starpu.h>
 
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "exec/memory.h"
-#include "tasks/task_list.h"
+#include "tasks/footprint.h"
 
 namespace regatta {
 
-class RegisteredBuffer {
+class PlanBuffer {
  public:
-  // `node`: StarPU's number of the memory it lives in. `pinned`: host memory a GPU copies from.
-  RegisteredBuffer(std::size_t bytes, int node, bool pinned);
-  ~RegisteredBuffer();
-  RegisteredBuffer(const RegisteredBuffer&) = delete;
-  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
+  struct Memory {
+    bool on_host = true;
+    int gpu_node = -1;     // StarPU's number of a GPU's memory that has a copy; -1: none
+    bool pinned = false;   // the host's copy, so that GPUs read and write it at full speed
+    bool managed = false;  // StarPU knows it; then it has one copy of ours
+  };
+  PlanBuffer(std::size_t bytes, const Memory& memory);
+  ~PlanBuffer();
+  PlanBuffer(const PlanBuffer&) = delete;
+  PlanBuffer& operator=(const PlanBuffer&) = delete;
 
-  starpu_data_handle_t handle() const { return handle_; }
-  std::byte* host_data() const { return host_.data(); }  // null: it lives on a device
+  starpu_data_handle_t handle() const { return handle_; }  // null: StarPU does not know it
+  BufferData data() const { return {host_.data(), reinterpret_cast<std::byte*>(device_)}; }
+  int gpu() const;  // CUDA's number of the GPU that has a copy
   std::size_t bytes() const { return bytes_; }
+  bool has_two() const { return host_.data() && device_; }  // copies
 
  private:
   std::size_t bytes_;
-  int node_;
-  bool pinned_;
-  HostMemory host_;            // when the node is main memory
-  std::uintptr_t device_ = 0;  // otherwise
+  Memory memory_;
+  HostMemory host_;
+  std::uintptr_t device_ = 0;
   starpu_data_handle_t handle_{};
 };
 
-// Host access to a buffer for the length of a scope.
+// Host access to some bytes of a buffer for the length of a scope, with nothing on its way that
+// accesses it.
 class HostView {
  public:
-  HostView(const RegisteredBuffer& buffer, starpu_data_access_mode mode);
+  HostView(const PlanBuffer& buffer, ByteRange range, bool writes);
   ~HostView();
   HostView(const HostView&) = delete;
   HostView& operator=(const HostView&) = delete;
-  float* floats(std::size_t offset) const { return reinterpret_cast<float*>(data_ + offset); }
+  float* floats() const { return reinterpret_cast<float*>(data_); }
+  void bring_to_device();  // what was written; does nothing where there is no copy on a GPU
 
  private:
-  starpu_data_handle_t handle_;
-  std::byte* data_;
+  const PlanBuffer& buffer_;
+  ByteRange range_;
+  std::vector<std::byte> copied_;  // of a buffer that only a GPU has
+  std::byte* data_;                // of the range
 };
 
 class Buffers {
  public:
-  // `memory_nodes`: StarPU's memory node of each device group.
-  Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes);
+  // `memory_nodes`: StarPU's memory node of each device group. `managed`: by StarPU.
+  Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes, bool managed, bool training);
 
   // Made at the first call, zeroed.
-  const RegisteredBuffer& get(BufferKind kind, std::uint32_t first, std::uint32_t second,
+  const PlanBuffer& get(BufferKind kind, std::uint32_t first, std::uint32_t second,
                               std::size_t bytes, std::size_t copy = 0);
   std::size_t bytes() const;
 
@@ -63,13 +73,15 @@ class Buffers {
   void set_reduction(starpu_codelet* add, starpu_codelet* zero);
 
  private:
+  PlanBuffer::Memory memory_of(BufferKind kind, std::uint32_t first, std::uint32_t second) const;
+
   const Blueprint& blueprint_;
   std::vector<int> memory_nodes_;
-  bool pinned_;
+  const bool managed_;
+  bool gpus_ = false;
+  std::map<BufferKey, BufferUsers> users_;  // where several memories have copies
   starpu_codelet *add_ = nullptr, *zero_ = nullptr;
-  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>,
-           std::vector<std::unique_ptr<RegisteredBuffer>>>
-      buffers_;
+  std::map<BufferKey, std::vector<std::unique_ptr<PlanBuffer>>> buffers_;
 };
 
 }  // namespace regatta

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 
 #include "backends/cuda/batch_norm.h"
 #include "backends/cuda/cuda_backend.h"
@@ -15,6 +16,7 @@
 #include "backends/cuda/grouped_batch_norm.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/optimizer.h"
+#include "backends/cuda/slow_down.h"
 #include "exec/device.h"
 #include "exec/frame.h"
 #include "exec/interpreter.h"
@@ -89,16 +91,24 @@ class GraphRunner : public CudaRunner {
         backend_(blueprint.graph, {blueprint.group(group).layout, options.numbers.precision,
                                    options.numbers.samples, options.normalisation}),
         device_(backend_, stream_),
-        frame_(blueprint, bring_masks(bucket_masks(blueprint, options.masks))) {}
+        frame_(blueprint, bring_masks(bucket_masks(blueprint, options.masks))) {
+    if (const std::vector<double>& slow = blueprint.group(group).slow; !slow.empty())
+      slow_down_.emplace(stream_, slow.front());
+  }
 
-  void run(const TaskRun& run, const std::vector<std::byte*>& pointers) override {
+  void run(const TaskRun& run, const std::vector<std::byte*>& pointers,
+           std::span<const cuda::Copy> copies) override {
     if (forgets_.exchange(false)) device_.forget_not_finite();
     device_.follow(*run.submission);
     const auto enqueue = [&] {
       const Frame::Scope bound(frame_);
+      if (slow_down_) slow_down_->begin();
       for (std::size_t i = 0; i < pointers.size(); ++i)
         frame_.bind(run.list->buffers[run.task->accesses[i].buffer], pointers[i]);
       carry_out(blueprint_, *run.task, *run.submission, frame_, device_);
+      if (slow_down_) slow_down_->end();
+      for (const cuda::Copy& copy : copies)
+        cuda::enqueue_copy(stream_, copy.to, copy.from, copy.bytes);
     };
     if (run.submission->checks_values) {
       enqueue();
@@ -148,6 +158,7 @@ class GraphRunner : public CudaRunner {
   CudaDevice device_;
   std::vector<cuda::DeviceMemory> masks_;  // by bucket
   Frame frame_;
+  std::optional<cuda::SlowDown> slow_down_;
   std::map<Key, cuda::CapturedGraph> graphs_;
   std::size_t captures_ = 0;
   std::atomic<bool> forgets_ = false;
@@ -158,6 +169,13 @@ class GraphRunner : public CudaRunner {
 void require_cuda() {
   if (!cuda::available())
     throw InputError("no usable NVIDIA GPU or driver here: use --devices cpu");
+}
+
+MemoryLimit gpu_memory_limit() {
+  require_cuda();
+  const cuda::MemoryInfo memory = cuda::memory_info();
+  return {"the GPU", static_cast<std::int64_t>(memory.total),
+          static_cast<std::int64_t>(memory.free)};
 }
 
 std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint& blueprint, GroupId group,
@@ -182,6 +200,9 @@ std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string& why) {
   return cuda::open_kernel_log(why);
 }
 
+void copy_on_device(int device, std::span<const cuda::Copy> copies) {
+  cuda::copy(device, copies);
+}
 void zero_on_device(int device, void* data, std::size_t bytes) { cuda::zero(device, data, bytes); }
 
 }  // namespace regatta
@@ -194,6 +215,11 @@ void require_cuda() {
   throw InputError("this build of regatta has no CUDA: use --devices cpu, or build where nvcc is");
 }
 
+MemoryLimit gpu_memory_limit() {
+  require_cuda();
+  return {};
+}
+
 std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint&, GroupId, const ExecOptions&) {
   throw Error("this build has no CUDA");
 }
@@ -201,6 +227,7 @@ std::unique_ptr<CudaRunner> make_cuda_runner(const Blueprint&, GroupId, const Ex
 void enqueue_zero(float*, std::size_t) noexcept {}
 void enqueue_add(float*, const float*, std::size_t) noexcept {}
 std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string&) { return nullptr; }
+void copy_on_device(int, std::span<const cuda::Copy>) {}
 void zero_on_device(int, void*, std::size_t) {}
 
 }  // namespace regatta

@@ -48,16 +48,14 @@ RuntimeOptions runtime_options(const Plan& plan) {
   return options;
 }
 
-// Whether tasks wait at gates (exec/gates.h): all workers share one memory, tasks go to our
-// scheduler, and neither StarPU's reduction nor its performance models need the data.
-bool has_gates(const Plan& plan) {
-  const auto on_cpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; };
-  return plan.scheduler == own_scheduler && plan.reduction != Reduction::redux &&
-         plan.perf_model == PerfModel::fitted && std::ranges::all_of(groups_of(plan), on_cpu);
-}
-
 std::byte* pointer_of(void* buffer) {
   return reinterpret_cast<std::byte*>(STARPU_VARIABLE_GET_PTR(buffer));
+}
+
+int gpu_device(const WorkerIds& ids) {
+  for (const int worker : ids.gpu)
+    if (worker >= 0) return starpu_worker_get_devid(worker);
+  return -1;
 }
 
 }  // namespace
@@ -75,7 +73,7 @@ class Executor::Impl {
         workers_(STARPU_NMAXWORKERS),
         last_workers_(blueprint.chunks.size()),
         masks_(bucket_masks(blueprint, options_.masks)),
-        buffers_(blueprint, ids_.memory_nodes) {
+        buffers_(blueprint, ids_.memory_nodes, !gated_, options_.training) {
     for (std::atomic<int>& worker : last_workers_) worker = -1;
     const std::vector<double> slowness = slowness_of(plan);
     for (std::size_t w = 0; w < slowness.size(); ++w)
@@ -141,7 +139,6 @@ class Executor::Impl {
       for (TaskTimes& times : submission->times) times.depth = depth_;
     }
     if (recording_) recording_->begin(*submission, list);
-    const PreparedList::Handles& handles = prepared.handles_of(buffers_, step);
     make_runs(*submission, prepared);
     if (gated_) submission->gates = gates_.follow(list, step, submission->runs);
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
@@ -151,16 +148,16 @@ class Executor::Impl {
     if (gated_)
       open_list(*submission);
     else
-      hand_over(*submission, prepared, handles);
+      hand_over(*submission, prepared);
     return submission;
   }
 
-  const RegisteredBuffer& of_parameter(BufferKind kind, ParameterId id, std::uint32_t second) {
+  const PlanBuffer& of_parameter(BufferKind kind, ParameterId id, std::uint32_t second) {
     let_pass();
     const BucketId bucket = blueprint.bucket_of[id.value];
     return buffers_.get(kind, bucket.value, second, blueprint.buckets[bucket.value].bytes);
   }
-  const RegisteredBuffer& of_state(StateId id) {
+  const PlanBuffer& of_state(StateId id) {
     let_pass();
     const SegmentId segment = blueprint.segment_of[blueprint.graph.state(id).node.value];
     return buffers_.get(BufferKind::state, segment.value, 0,
@@ -177,16 +174,17 @@ class Executor::Impl {
     for (const auto& each : recent_) each->await(false);
     starpu_task_wait_for_all();
   }
-  static std::vector<float> read(const RegisteredBuffer& from, std::size_t offset,
-                                 std::int64_t count) {
-    const HostView view(from, STARPU_R);
-    return {view.floats(offset), view.floats(offset) + count};
+  static std::vector<float> read(const PlanBuffer& from, std::size_t offset, std::int64_t count) {
+    const HostView view(from, {offset, static_cast<std::size_t>(count) * sizeof(float)},
+                        /*writes=*/false);
+    return {view.floats(), view.floats() + count};
   }
-  static void write(const RegisteredBuffer& to, std::size_t offset, std::span<const float> values,
+  static void write(const PlanBuffer& to, std::size_t offset, std::span<const float> values,
                     std::int64_t count) {
     if (values.size() != static_cast<std::size_t>(count)) throw Error("tensor of the wrong size");
-    const HostView view(to, STARPU_RW);
-    std::ranges::copy(values, view.floats(offset));
+    HostView view(to, {offset, values.size_bytes()}, /*writes=*/true);
+    std::ranges::copy(values, view.floats());
+    view.bring_to_device();
   }
 
   std::string find_not_finite(StepInput input) {
@@ -344,7 +342,9 @@ class Executor::Impl {
 
   // --- handing lists to StarPU
 
-  void make_runs(Submission& submission, const PreparedList& prepared) {
+  void make_runs(Submission& submission, PreparedList& prepared) {
+    const BufferData* const data =
+        gated_ ? prepared.data_of(buffers_, submission.number).data() : nullptr;
     const std::vector<Task>& tasks = prepared.list.tasks;
     const bool timed = !submission.times.empty();
     submission.runs = std::vector<TaskRun>(tasks.size());
@@ -360,7 +360,9 @@ class Executor::Impl {
                    .order = static_cast<std::int64_t>(t),
                    .fixed = fixed_place(prepared, t, submission.step)};
       run.last_worker = last_worker_of(tasks[t]);
-      if (gated_) run.data = prepared.data_of(submission.number).data() + prepared.first_handle[t];
+      const bool on_gpu = !tasks[t].on_host && ids_.gpu[tasks[t].group.value] >= 0;
+      if (on_gpu) run.gpu = static_cast<int>(tasks[t].group.value);
+      if (gated_) run.data = data + prepared.first_handle[t];
       if (timed) run.times = &submission.times[t];
     }
   }
@@ -376,8 +378,8 @@ class Executor::Impl {
   }
 
   // Submits all tasks with data handles, from which StarPU derives what each task waits for.
-  void hand_over(Submission& submission, const PreparedList& prepared,
-                 const PreparedList::Handles& handles) {
+  void hand_over(Submission& submission, PreparedList& prepared) {
+    const PreparedList::Handles& handles = prepared.handles_of(buffers_, submission.number);
     // StarPU's reduction adds to what a buffer holds; a step starts from nothing. Its workers' sums
     // keep their memory, so that captured graphs keep their addresses.
     if (trains(submission.job) && !adds(submission.job) && blueprint.by_redux())
@@ -385,21 +387,20 @@ class Executor::Impl {
     for (std::size_t t = 0; t < submission.runs.size(); ++t) {
       TaskRun& run = submission.runs[t];
       if (run.times) run.times->submit = TraceClock::now();
-      const int gpu = run.task->on_host ? -1 : ids_.gpu[run.task->group.value];
       // Only our scheduler knows of turns.
-      submit(run, gpu >= 0,
-             std::span(handles).subspan(prepared.first_handle[t], run.task->accesses.size()),
-             run.ready.fixed.turn > 0 ? -1 : gpu);
+      const bool fixed = run.gpu >= 0 && run.ready.fixed.turn == 0;
+      submit(run, std::span(handles).subspan(prepared.first_handle[t], run.task->accesses.size()),
+             fixed ? ids_.gpu[static_cast<std::size_t>(run.gpu)] : -1);
     }
   }
 
-  void submit(TaskRun& run, bool on_gpu, std::span<const starpu_data_handle_t> handles,
-              int worker) {
+  void submit(TaskRun& run, std::span<const starpu_data_handle_t> handles, int worker) {
     try {
-      submit_task(run, codelets_.of(*run.task, on_gpu), handles, worker, &ended);
+      submit_task(run, codelets_.of(*run.task, run.gpu >= 0), handles, worker, &ended);
     } catch (...) {
       halted_ = true;  // tasks behind a gap in the order would go wrong
       run.submission->fail(std::current_exception());
+      handed_over(run);
       done(run);
       run.submission->task_finished();
     }
@@ -407,9 +408,11 @@ class Executor::Impl {
 
   // Starts a task at gates that has nothing left to wait for.
   static void start(TaskRun& run) {
-    if (!travels(*run.task)) return run.executor->submit(run, false, {}, -1);
+    if (!travels(*run.task)) return run.executor->submit(run, {}, -1);
     try {
-      run.executor->start_travel(run, run.data);
+      std::vector<std::byte*> pointers(run.task->accesses.size());
+      for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = run.data[i].host;
+      run.executor->start_travel(run, pointers.data());
     } catch (...) {
       run.executor->halted_ = true;
       run.submission->fail(std::current_exception());
@@ -417,12 +420,64 @@ class Executor::Impl {
     }
   }
 
+  static std::size_t place_of(const TaskRun& run) {
+    return static_cast<std::size_t>(&run - run.submission->runs.data());
+  }
+
+  // A GPU was given the task's work: tasks of this GPU that wait for nothing else start.
+  static void handed_over(const TaskRun& run) {
+    if (run.submission->gates && run.gpu >= 0)
+      run.submission->gates->open_handed_over(place_of(run), start);
+  }
+
   // The task's work has ended: tasks that wait for nothing else start.
   static void done(const TaskRun& run) {
     Submission& submission = *run.submission;
     submission.task_done();
-    if (submission.gates)
-      submission.gates->open(static_cast<std::size_t>(&run - submission.runs.data()), start);
+    if (submission.gates) submission.gates->open_ended(place_of(run), start);
+  }
+
+  // --- buffers that main memory and a GPU have copies of, at gates
+
+  // A task of a CPU worker, or messages, have written main memory's copies.
+  void bring_to_gpu(const TaskRun& run) const {
+    const std::vector<cuda::Copy> copies = copies_of(run, /*to_gpu=*/true);
+    if (!copies.empty()) copy_on_device(gpu_device_, copies);
+  }
+
+  std::vector<cuda::Copy> copies_of(const TaskRun& run, bool to_gpu) const {
+    std::vector<cuda::Copy> copies;
+    for_each_written(run, [&](const BufferData& data, ByteRange range) {
+      std::byte* const host = data.host + range.from;
+      std::byte* const device = data.device + range.from;
+      copies.push_back({to_gpu ? device : host, to_gpu ? host : device, range.bytes});
+      if (run.submission->recorded) recording_->copied(to_gpu, range.bytes);
+    });
+    return copies;
+  }
+
+  // What a task writes of buffers that have two copies.
+  template <class Visit>
+  void for_each_written(const TaskRun& run, const Visit& visit) const {
+    if (gpu_device_ < 0) return;
+    for (std::size_t i = 0; i < run.task->accesses.size(); ++i) {
+      const BufferData& data = run.data[i];
+      const Access& access = run.task->accesses[i];
+      if (!data.host || !data.device || !writes(access.mode)) continue;
+      if (run.list->buffers[access.buffer].kind != BufferKind::samples) {
+        visit(data, {access.from, bytes_of(*run.list, access)});
+        continue;
+      }
+      const Action& load = run.task->actions.front();
+      const Chunk& chunk = blueprint.chunks[load.chunk.value];
+      const ChunkSpan live{0, run.submission->spans[chunk.id.value].count};
+      const ChunkSpan piece = piece_of(blueprint, chunk, load.part, live);
+      const auto first = static_cast<std::size_t>(piece.first);
+      const auto count = static_cast<std::size_t>(piece.count);
+      if (count == 0) continue;
+      visit(data, {first * blueprint.sample_bytes, count * blueprint.sample_bytes});
+      visit(data, {blueprint.targets_offset + first * sizeof(Target), count * sizeof(Target)});
+    }
   }
 
   // --- between ranks
@@ -450,6 +505,12 @@ class Executor::Impl {
       starpu_task_end_dep_release(run.starpu);
       return;
     }
+    try {
+      run.executor->bring_to_gpu(run);
+    } catch (...) {
+      run.executor->halted_ = true;
+      run.submission->fail(std::current_exception());
+    }
     done(run);
     run.submission->task_finished();
   }
@@ -469,8 +530,8 @@ class Executor::Impl {
   static void ended(void* argument) {
     const auto& run = *static_cast<TaskRun*>(argument);
     if (run.times) note_end(run);
-    if (run.starpu->cl->where == STARPU_CUDA) run.executor->look_at_gradient(run);
-    if (!run.at_gates()) done(run);
+    if (run.gpu >= 0) run.executor->look_at_gradient(run);
+    if (!run.at_gates() || run.gpu >= 0) done(run);
     run.submission->task_finished();
   }
 
@@ -484,13 +545,15 @@ class Executor::Impl {
       worker.frame = std::make_unique<Frame>(blueprint, mask_pointers());
       runtime_.settle_worker();
       worker.cpu = make_cpu_device();
+      runtime_.settle_team();
     }
     const auto begin = TraceClock::now();
     const Frame::Scope bound(*worker.frame);
     for (std::size_t i = 0; i < run.task->accesses.size(); ++i)
       worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer],
-                         run.at_gates() ? run.data[i] : pointer_of(buffers[i]));
+                         run.at_gates() ? run.data[i].host : pointer_of(buffers[i]));
     carry_out(blueprint, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
+    if (run.at_gates()) bring_to_gpu(run);
     if (options_.null_kernels) wait_until(begin + options_.null_kernels(*run.task));
     if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
   }
@@ -503,6 +566,7 @@ class Executor::Impl {
   CudaRunner& this_gpu() {
     WorkerState& worker = this_worker();
     if (!worker.cuda) {
+      runtime_.settle_gpu_worker();
       const int id = starpu_worker_get_id();
       const auto group = std::ranges::find(ids_.gpu, id) - ids_.gpu.begin();
       worker.cuda =
@@ -513,17 +577,25 @@ class Executor::Impl {
 
   void run_on_gpu(const TaskRun& run, void* buffers[]) {
     std::vector<std::byte*> pointers(run.task->accesses.size());
-    for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = pointer_of(buffers[i]);
+    for (std::size_t i = 0; i < pointers.size(); ++i)
+      pointers[i] = run.at_gates() ? run.data[i].device : pointer_of(buffers[i]);
+    std::vector<cuda::Copy> copies;
+    if (run.at_gates()) copies = copies_of(run, /*to_gpu=*/false);
     const LaunchesOf marked(run);
-    this_gpu().run(run, pointers);
+    this_gpu().run(run, pointers, copies);
   }
 
-  // Starts the tasks that waited for a task at gates, when its function returns.
+  // Starts the tasks that waited for a task at gates, when its function returns. A GPU has been
+  // handed the task's work then.
   class Opens {
    public:
     explicit Opens(const TaskRun& run) : run_(run) {}
     ~Opens() {
-      if (run_.at_gates()) done(run_);
+      if (!run_.at_gates()) return;
+      if (run_.gpu >= 0)
+        handed_over(run_);
+      else
+        done(run_);
     }
     Opens(const Opens&) = delete;
     Opens& operator=(const Opens&) = delete;
@@ -591,8 +663,8 @@ class Executor::Impl {
   std::map<ListKind, PreparedList> lists_;
   std::vector<std::atomic<int>> last_workers_;  // by chunk: the worker that ran its latest task
   const std::vector<std::vector<std::uint8_t>> masks_;  // by bucket
+  const bool gated_ = waits_at_gates(blueprint.plan);
   Buffers buffers_;
-  const bool gated_ = has_gates(blueprint.plan);
   Gates gates_;
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0, lists_exchanged_ = 0;
@@ -600,6 +672,8 @@ class Executor::Impl {
   std::unique_ptr<Communicator> communicator_;
   std::atomic<bool> halted_ = false;  // a step has gone wrong: nobody moves parameters
   std::unique_ptr<Recording> recording_;
+  // CUDA's number of the plan's GPU; -1: none.
+  const int gpu_device_ = gpu_device(ids_);
   TimesSink sink_;
   Depth depth_ = Depth::task;
   bool spare_cpu_ = runtime_.cpu_threads() < available_cpus();

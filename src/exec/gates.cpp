@@ -4,25 +4,20 @@
 
 namespace regatta {
 
-Gate::Waiter Gate::nobody;
+Gate::Waiter Gate::Queue::nobody;
 
-void Gate::wait_for(Gate& before, Waiter& waiter, TaskRun& run) {
-  waiter.gate = this;
-  waiter.run = &run;
-  awaited_.fetch_add(1, std::memory_order_relaxed);
-  Waiter* first = before.queue_.load(std::memory_order_acquire);
+bool Gate::Queue::add(Waiter& waiter) {
+  Waiter* latest = latest_.load(std::memory_order_acquire);
   do {
-    if (first == &nobody) {
-      awaited_.fetch_sub(1, std::memory_order_relaxed);
-      return;
-    }
-    waiter.next = first;
-  } while (!before.queue_.compare_exchange_weak(first, &waiter, std::memory_order_acq_rel,
-                                                std::memory_order_acquire));
+    if (latest == &nobody) return false;
+    waiter.next = latest;
+  } while (!latest_.compare_exchange_weak(latest, &waiter, std::memory_order_acq_rel,
+                                          std::memory_order_acquire));
+  return true;
 }
 
-Gate::Waiter* Gate::close_queue() {
-  Waiter* last = queue_.exchange(&nobody, std::memory_order_acq_rel);
+Gate::Waiter* Gate::Queue::close() {
+  Waiter* last = latest_.exchange(&nobody, std::memory_order_acq_rel);
   Waiter* first = nullptr;
   while (last) {
     Waiter* const before = last->next;
@@ -33,12 +28,23 @@ Gate::Waiter* Gate::close_queue() {
   return first;
 }
 
+void Gate::wait_for(Queue& before, Waiter& waiter, TaskRun& run) {
+  waiter.gate = this;
+  waiter.run = &run;
+  awaited_.fetch_add(1, std::memory_order_relaxed);
+  if (!before.add(waiter)) awaited_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 ListGates::ListGates(const InnerEdges& inner, std::span<TaskRun> runs, std::int64_t first_id)
     : inner_(inner), runs_(runs), first_id_(first_id), gates_(runs.size()), closed_(runs.size()) {
   for (std::size_t t = 0; t < runs.size(); ++t) gates_[t].await(inner.waits[t]);
 }
 
 TaskRun& ListGates::run_of(std::size_t task) const { return runs_[task]; }
+
+bool ListGates::in_order(std::size_t task, std::size_t next) const {
+  return runs_[task].gpu >= 0 && runs_[task].gpu == runs_[next].gpu;
+}
 
 std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step,
                                          std::span<TaskRun> runs) {
@@ -60,8 +66,11 @@ std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step,
     ListGates* const there = list_with(outer_[i].second);
     if (!there) continue;
     const auto task = static_cast<std::size_t>(outer_[i].first - first_id);
-    Gate& before = there->gates_[static_cast<std::size_t>(outer_[i].second - there->first_id_)];
-    made->gates_[task].wait_for(before, made->waiters_[i], runs[task]);
+    const auto on = static_cast<std::size_t>(outer_[i].second - there->first_id_);
+    Gate& before = there->gates_[on];
+    const bool in_order = runs[task].gpu >= 0 && runs[task].gpu == there->runs_[on].gpu;
+    made->gates_[task].wait_for(in_order ? before.handed_over : before.ended, made->waiters_[i],
+                                runs[task]);
   }
   lists_.push_back(made);
   return made;

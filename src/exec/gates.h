@@ -1,9 +1,10 @@
-// Holds tasks back until the tasks they depend on have ended, without StarPU. Used where all
-// workers share one memory: StarPU then has no data to move, and a list's accesses tell beforehand
-// which tasks wait for which (tasks/dependencies.h). Tasks are submitted to StarPU without data
-// handles, each when nothing is left that it waits for. StarPU would derive the same order from
+// Holds tasks back until the tasks they depend on have ended, without StarPU: a list's accesses tell
+// beforehand which tasks wait for which (tasks/dependencies.h). Tasks are submitted to StarPU without
+// data handles, each when nothing is left that it waits for. StarPU would derive the same order from
 // data handles, but under a lock for each access, which for small tasks costs more than the rest of
-// its work.
+// its work, and it would bring data from memory to memory only when a task wants it.
+// A GPU carries out its tasks in the order in which they are handed to it. So one of its tasks does
+// not wait for the end of another one of them, only until that was handed over.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ namespace regatta {
 
 struct TaskRun;
 
-// Holds one task back until all tasks it depends on have ended.
+// Holds one task back until all tasks it depends on have come far enough.
 class Gate {
  public:
   // An entry in the queue of tasks that wait for another one; belongs to the list of the task that
@@ -29,32 +30,42 @@ class Gate {
     TaskRun* run = nullptr;
     Waiter* next = nullptr;
   };
-
-  // Sets how many tasks of the same list must end first. Called before all other functions.
-  void await(std::uint32_t tasks) { awaited_.store(tasks + 1, std::memory_order_relaxed); }
-  // The task of the gate `before`, in an earlier list, must end first too, unless it has ended
-  // already. `run` is the task that waits. Called before arrives().
-  void wait_for(Gate& before, Waiter& waiter, TaskRun& run);
-  // Counts one event that the task waits for: the end of another task, or that its whole list has
-  // been set up. True if it was the last: the task may start.
-  bool arrives() { return awaited_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  // The task has ended. Calls `ready` with every queued task that waits for nothing else, in the
-  // order in which they were queued.
-  template <class Ready>
-  void open(const Ready& ready) {
-    for (Waiter* waiter = close_queue(); waiter;) {
-      Waiter* const next = waiter->next;  // once its task may start, `waiter` may be freed
-      if (waiter->gate->arrives()) ready(*waiter->run);
-      waiter = next;
+  // The tasks that wait until another one has come so far.
+  class Queue {
+   public:
+    bool add(Waiter& waiter);  // false: it has come so far already
+    // Calls `ready` with every queued task that waits for nothing else, in the order in which they
+    // were queued.
+    template <class Ready>
+    void open(const Ready& ready) {
+      for (Waiter* waiter = close(); waiter;) {
+        Waiter* const next = waiter->next;  // once its task may start, `waiter` may be freed
+        if (waiter->gate->arrives()) ready(*waiter->run);
+        waiter = next;
+      }
     }
-  }
+
+   private:
+    static Waiter nobody;  // stands in latest_ once the queue is closed
+    Waiter* close();       // lets no more waiters in; returns the one that was queued first
+
+    std::atomic<Waiter*> latest_ = nullptr;
+  };
+
+  // Sets how many tasks of the same list must come first. Called before all other functions.
+  void await(std::uint32_t tasks) { awaited_.store(tasks + 1, std::memory_order_relaxed); }
+  // A task of an earlier list must have come so far first, unless it has already. `run` is the task
+  // that waits. Called before arrives().
+  void wait_for(Queue& before, Waiter& waiter, TaskRun& run);
+  // Counts one event that the task waits for: another task has come far enough, or the task's whole
+  // list has been set up. True if it was the last: the task may start.
+  bool arrives() { return awaited_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+  Queue handed_over;  // tasks of the same GPU that wait until this one was handed to it
+  Queue ended;        // all others that wait for this one
 
  private:
-  static Waiter nobody;   // stands in queue_ once the task has ended
-  Waiter* close_queue();  // lets no more waiters in; returns the one that was queued first
-
   std::atomic<std::uint32_t> awaited_ = 1;  // events still to come: see arrives()
-  std::atomic<Waiter*> queue_ = nullptr;    // begins with the latest waiter
 };
 
 // The gates of one submitted list.
@@ -65,12 +76,16 @@ class ListGates {
   ListGates(const InnerEdges& inner, std::span<TaskRun> runs, std::int64_t first_id);
 
   Gate& operator[](std::size_t task) { return gates_[task]; }
-  // A task has ended. Calls `ready` with every task that waited for it and now for nothing else.
+  // A task of a GPU was handed to it. Calls `ready` with every task that waited for that and now for
+  // nothing else.
   template <class Ready>
-  void open(std::size_t task, const Ready& ready) {
-    for (const std::uint32_t next : inner_.successors[task])
-      if (gates_[next].arrives()) ready(run_of(next));
-    gates_[task].open(ready);
+  void open_handed_over(std::size_t task, const Ready& ready) {
+    open(task, gates_[task].handed_over, true, ready);
+  }
+  // A task has ended. Likewise.
+  template <class Ready>
+  void open_ended(std::size_t task, const Ready& ready) {
+    open(task, gates_[task].ended, false, ready);
     closed_.fetch_sub(1, std::memory_order_release);
   }
   bool all_open() const { return closed_.load(std::memory_order_acquire) == 0; }
@@ -78,6 +93,14 @@ class ListGates {
  private:
   friend class Gates;
   TaskRun& run_of(std::size_t task) const;
+  // Both are tasks of one GPU, which carries them out one after the other.
+  bool in_order(std::size_t task, std::size_t next) const;
+  template <class Ready>
+  void open(std::size_t task, Gate::Queue& queue, bool handed_over, const Ready& ready) {
+    for (const std::uint32_t next : inner_.successors[task])
+      if (in_order(task, next) == handed_over && gates_[next].arrives()) ready(run_of(next));
+    queue.open(ready);
+  }
 
   const InnerEdges& inner_;
   const std::span<TaskRun> runs_;

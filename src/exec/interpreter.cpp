@@ -30,21 +30,9 @@ class Interpreter {
     }
     const OperatorTimer timed(times_, action.phase);
     switch (action.phase) {
-      case Phase::load: {
-        const ChunkSpan span = submission_.spans[action.chunk.value];
-        std::byte* samples = frame_.samples();
-        device_.share_out(span.count, [&](std::int64_t begin, std::int64_t end) {
-          submission_.input.load(
-              span.first + begin, end - begin,
-              samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes,
-              frame_.targets() + begin);
-          if (submission_.job != ListKind::evaluate) return;
-          for (std::int64_t i = begin; i < end; ++i)
-            submission_.result.labels[static_cast<std::size_t>(span.first + i)] =
-                static_cast<float>(frame_.targets()[i].expected());
-        });
+      case Phase::load:
+        load(action);
         break;
-      }
       case Phase::forward:
       case Phase::backward:
       case Phase::weight_gradient:
@@ -84,6 +72,25 @@ class Interpreter {
   }
 
  private:
+  void load(const Action& action) {
+    const ChunkSpan chunk = submission_.spans[action.chunk.value];
+    const ChunkSpan piece =
+        piece_of(blueprint_, blueprint_.chunks[action.chunk.value], action.part, chunk);
+    const std::int64_t offset = piece.first - chunk.first;
+    std::byte* samples =
+        frame_.samples() + static_cast<std::size_t>(offset) * blueprint_.sample_bytes;
+    Target* targets = frame_.targets() + offset;
+    device_.share_out(piece.count, [&](std::int64_t begin, std::int64_t end) {
+      submission_.input.load(
+          piece.first + begin, end - begin,
+          samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes, targets + begin);
+      if (submission_.job != ListKind::evaluate) return;
+      for (std::int64_t i = begin; i < end; ++i)
+        submission_.result.labels[static_cast<std::size_t>(piece.first + i)] =
+            static_cast<float>(targets[i].expected());
+    });
+  }
+
   void run_part(const Action& action) {
     const SegmentPlace& place = blueprint_.segments[action.segment.value];
     const bool evaluating = submission_.job == ListKind::evaluate;

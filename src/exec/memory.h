@@ -6,6 +6,12 @@
 
 namespace regatta {
 
+// The copies of a buffer; null where it has none.
+struct BufferData {
+  std::byte* host = nullptr;
+  std::byte* device = nullptr;
+};
+
 class HostMemory {
  public:
   HostMemory() = default;

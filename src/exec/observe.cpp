@@ -24,14 +24,15 @@ constexpr std::size_t fewest_tasks = 4 * spread_levels;
 
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
 
-// How many workers computed, over time.
+// How many CPU workers computed, over time.
 class BusyWorkers {
  public:
-  explicit BusyWorkers(std::span<const TaskTimes> times) {
+  BusyWorkers(const ListTimes& done, const CostNames& names) {
     std::vector<std::pair<Time, int>> changes;
-    for (const TaskTimes& task : times) {
-      changes.emplace_back(task.start, 1);
-      changes.emplace_back(task.end, -1);
+    for (std::size_t t = 0; t < done.times.size(); ++t) {
+      if (names.one_piece(done.list.tasks[t])) continue;
+      changes.emplace_back(done.times[t].start, 1);
+      changes.emplace_back(done.times[t].end, -1);
     }
     std::ranges::sort(changes);
     double sum = 0;
@@ -122,7 +123,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
   // The same work may take longer here than there: the first chunk of a worker finds weights in
   // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
   Means means;
-  const BusyWorkers busy_workers(done.times);
+  const BusyWorkers busy_workers(done, names);
   const int workers = names.workers();
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
     if (end <= start || piece.size <= 0) return;
@@ -138,6 +139,8 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     const TaskTimes& times = done.times[t];
     const auto samples = [&](const Action& action) { return done.spans[action.chunk.value].count; };
     if (names.one_piece(task)) {
+      // The wait that makes a GPU slower is not the work's.
+      if (!done.blueprint.group(task.group).slow.empty()) continue;
       note(names.whole(task, samples(task.actions.front())), times.start, times.end, {});
       continue;
     }

@@ -49,18 +49,17 @@ PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions
   return made;
 }
 
-const PreparedList::Handles& PreparedList::handles_of(Buffers& buffers, std::size_t step) {
+void PreparedList::look_up(Buffers& buffers, std::size_t step) {
   Handles& found = handles[step % handles.size()];
-  if (!found.empty()) return found;
+  if (!found.empty()) return;
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {
       const Buffer& what = list.buffers[access.buffer];
-      const RegisteredBuffer& buffer = buffers.get(what.kind, what.first, what.second, what.bytes,
-                                                   step % static_cast<std::size_t>(what.copies));
+      const PlanBuffer& buffer = buffers.get(what.kind, what.first, what.second, what.bytes,
+                                             step % static_cast<std::size_t>(what.copies));
       found.push_back(buffer.handle());
-      data[step % data.size()].push_back(buffer.host_data());
+      data[step % data.size()].push_back(buffer.data());
     }
-  return found;
 }
 
 }  // namespace regatta

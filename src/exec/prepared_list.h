@@ -11,7 +11,7 @@ namespace regatta {
 
 struct PreparedList {
   using Handles = std::vector<starpu_data_handle_t>;
-  using Data = std::vector<std::byte*>;
+  using Data = std::vector<BufferData>;
 
   TaskList list;
   std::vector<double> predicted;          // by task: microseconds
@@ -20,11 +20,20 @@ struct PreparedList {
   std::int64_t submitted = 0;             // times so far
   std::vector<std::size_t> first_handle;  // by task: in the lists below
   std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
-  std::vector<Data> data;                 // the same by pointer, for buffers in main memory
+  std::vector<Data> data;                 // the same by pointer, for tasks at gates
 
-  // The handles that the tasks access in this step, task by task.
-  const Handles& handles_of(Buffers& buffers, std::size_t step);
-  const Data& data_of(std::size_t step) const { return data[step % data.size()]; }
+  // What the tasks access in this step, task by task.
+  const Handles& handles_of(Buffers& buffers, std::size_t step) {
+    look_up(buffers, step);
+    return handles[step % handles.size()];
+  }
+  const Data& data_of(Buffers& buffers, std::size_t step) {
+    look_up(buffers, step);
+    return data[step % data.size()];
+  }
+
+ private:
+  void look_up(Buffers& buffers, std::size_t step);
 };
 
 // Throws if the plan has an order that cannot be followed.

@@ -87,7 +87,7 @@ LaunchesOf::~LaunchesOf() {
 Recording::Recording(std::shared_ptr<trace::Recorder> recorder, const Blueprint& blueprint)
     : recorder_(std::move(recorder)),
       blueprint_(blueprint),
-      transfers_(starpu_memory_nodes_get_count() > 1) {
+      transfers_(starpu_memory_nodes_get_count() > 1 && !waits_at_gates(blueprint.plan)) {
   add_workers();
   active = this;
   if (!recorder_->options().operators || worker_of_device_.empty()) return;
@@ -323,17 +323,35 @@ void Recording::close() {
   if (on_) take_links();
 }
 
+void Recording::copied(bool to_gpu, std::size_t bytes) {
+  Copies& copies = to_gpu ? to_gpu_ : from_gpu_;
+  copies.bytes += static_cast<std::int64_t>(bytes);
+  ++copies.count;
+}
+
 // StarPU counts from when it is told to profile, and goes on when it no longer is.
 void Recording::take_links() {
+  const auto name_of = [](unsigned node) {
+    char name[64];
+    starpu_memory_node_get_name(node, name, sizeof name);
+    return std::string(name);
+  };
+  if (const int gpu = starpu_worker_get_by_type(STARPU_CUDA_WORKER, 0); gpu >= 0) {
+    const std::string there = name_of(starpu_worker_get_memory_node(static_cast<unsigned>(gpu)));
+    const std::string here = name_of(STARPU_MAIN_RAM);
+    for (Copies* copies : {&to_gpu_, &from_gpu_}) {
+      if (copies->count == 0) continue;
+      const bool to_gpu = copies == &to_gpu_;
+      recorder_->take(trace::Link{to_gpu ? here : there, to_gpu ? there : here,
+                                  copies->bytes.exchange(0), copies->count.exchange(0)});
+    }
+  }
+  if (!transfers_) return;
   for (int bus = 0; bus < starpu_bus_get_count(); ++bus) {
     starpu_profiling_bus_info info{};
     if (starpu_bus_get_profiling_info(bus, &info) != 0 || info.transfer_count == 0) continue;
-    const auto memory = [](int node) {
-      char name[64];
-      starpu_memory_node_get_name(static_cast<unsigned>(node), name, sizeof name);
-      return std::string(name);
-    };
-    recorder_->take(trace::Link{memory(starpu_bus_get_src(bus)), memory(starpu_bus_get_dst(bus)),
+    recorder_->take(trace::Link{name_of(static_cast<unsigned>(starpu_bus_get_src(bus))),
+                                name_of(static_cast<unsigned>(starpu_bus_get_dst(bus))),
                                 static_cast<std::int64_t>(info.transferred_bytes),
                                 info.transfer_count});
   }

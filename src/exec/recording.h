@@ -107,6 +107,8 @@ class Recording {
   bool begin(Submission& submission, const TaskList& list);
   // All its tasks have ended. Lists come in the order of their submission.
   void take(const Submission& submission, TraceClock::time_point finished);
+  // A copy between main memory and a GPU's that is a part of a task at gates. On any thread.
+  void copied(bool to_gpu, std::size_t bytes);
   // Nothing is on its way and nothing more comes: totals of the links.
   void close();
 
@@ -161,8 +163,12 @@ class Recording {
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
   // StarPU knows how long transfers take, and tells at more than a microsecond a task: each time a
-  // worker asks for one it reads the clock. Where there is one memory, nobody asks it.
+  // worker asks for one it reads the clock. At gates, or where there is one memory, StarPU makes none.
   const bool transfers_;
+  struct Copies {
+    std::atomic<std::int64_t> bytes = 0, count = 0;
+  };
+  Copies to_gpu_, from_gpu_;
   std::atomic<bool> on_ = false;                 // what begins now is recorded; workers ask
   std::unique_ptr<cuda::KernelLog> kernel_log_;  // of operators on GPUs, if CUPTI is there
   KernelTimes kernels_;

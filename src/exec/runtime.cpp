@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 
+#include "backends/cpu/parallel.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "exec/scheduler.h"
@@ -27,9 +28,10 @@ namespace fs = std::filesystem;
 namespace {
 
 // Variables that StarPU reads as whole numbers and aborts on otherwise.
-constexpr std::array<const char*, 12> whole_numbers{"STARPU_NCPU",
+constexpr std::array<const char*, 13> whole_numbers{"STARPU_NCPU",
                                                     "STARPU_NCPUS",
                                                     "STARPU_NCUDA",
+                                                    "STARPU_CUDA_PIPELINE",
                                                     "STARPU_RESERVE_NCPU",
                                                     "STARPU_NTHREADS_PER_CORE",
                                                     "STARPU_WORKERS_NOBIND",
@@ -131,6 +133,9 @@ Runtime::Runtime(const RuntimeOptions& options)
     ::setenv("STARPU_HOME", home.c_str(), 1);
   }
   ::setenv("STARPU_SILENT", "1", 0);
+  // How many tasks a GPU is handed before the first of them has ended: so many short ones that it
+  // does not run dry while its worker looks for more.
+  if (options.gpus > 0) ::setenv("STARPU_CUDA_PIPELINE", "4", 0);
   // More workers than cores cannot each be bound to one; and a worker with a team needs several,
   // which it takes itself.
   if (team_ > 1 && !user_wants_no_binding())
@@ -169,11 +174,30 @@ std::vector<int> Runtime::worker_cpus() const {
   return cpus;
 }
 
-void Runtime::settle_worker() const {
-  if (teams_.empty()) return;
+const std::vector<int>* Runtime::own_team() const {
+  if (teams_.empty()) return nullptr;
   const int id = starpu_worker_get_id_check();
   for (std::size_t i = 0; i < teams_.size(); ++i)
-    if (starpu_worker_get_by_type(STARPU_CPU_WORKER, static_cast<int>(i)) == id) stay_on(teams_[i]);
+    if (starpu_worker_get_by_type(STARPU_CPU_WORKER, static_cast<int>(i)) == id) return &teams_[i];
+  return nullptr;
+}
+
+void Runtime::settle_worker() const {
+  if (const std::vector<int>* cpus = own_team()) stay_on(*cpus);
+}
+
+void Runtime::settle_team() const {
+  const std::vector<int>* cpus = own_team();
+  if (!cpus) return;
+  cpu::parallel_parts(team_, [cpus](int thread) {
+    stay_on(std::span(*cpus).subspan(static_cast<std::size_t>(thread), 1));
+  });
+}
+
+void Runtime::settle_gpu_worker() const {
+  if (teams_.empty()) return;  // StarPU has bound it
+  const std::vector<int> free = others_of(allowed_cpus(), worker_cpus());
+  if (!free.empty()) stay_on(free);
 }
 
 Runtime::~Runtime() { starpu_shutdown(); }

@@ -11,6 +11,7 @@
 #include "backends/update.h"
 #include "exec/executor.h"
 #include "exec/gates.h"
+#include "exec/memory.h"
 #include "exec/recording.h"
 #include "tasks/policy.h"
 
@@ -32,7 +33,8 @@ struct TaskRun {
   ReadyTask ready{};
   std::atomic<int>* last_worker = nullptr;
   // At gates: the data of its accesses. Null: StarPU knows what it accesses, and holds it back.
-  std::byte* const* data = nullptr;
+  const BufferData* data = nullptr;
+  int gpu = -1;  // the group of the GPU that runs it; -1: a CPU worker or no worker does
 
   bool at_gates() const { return data != nullptr; }
 };

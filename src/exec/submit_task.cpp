@@ -19,6 +19,8 @@ starpu_data_access_mode starpu_mode(Mode mode) {
       return STARPU_RW;
     case Mode::reduce:
       return STARPU_REDUX;
+    case Mode::write_part:
+      break;  // at gates alone, where StarPU is told of no data
   }
   throw Error("unknown access mode");
 }

@@ -16,7 +16,9 @@ constexpr double assumed_flops_per_second = 20e9;
 constexpr double least_chunk_seconds = 200e-6;
 constexpr std::int64_t deterministic_chunks = 8;
 
-int teams_of(const PlanOptions& options) { return options.workers / options.team.value_or(1); }
+int teams_of(const PlanOptions& options) {
+  return std::max(cpus_to_compute(options) / options.team.value_or(1), 1);
+}
 
 std::int64_t default_chunk_count(const Graph& graph, std::int64_t samples,
                                  const PlanOptions& options) {
@@ -61,10 +63,11 @@ DeviceGroup cuda_group(const Graph& graph, std::int64_t share, const PlanOptions
   DeviceGroup gpu{.name = "cuda",
                   .kind = DeviceKind::cuda,
                   .workers = 1,
-                  .layout = options.gpu_layout,
+                  .layout = options.gpu_layout.value_or(Layout::nhwc),
                   .chunks = {share},
                   .lanes = 1};
   if (options.devices.size() == 1 && options.chunks) gpu.chunks = chunks_for(graph, share, options);
+  if (options.gpu_slowness > 1) gpu.slow = {options.gpu_slowness};
   return gpu;
 }
 
@@ -84,7 +87,17 @@ std::vector<std::int64_t> shares_for(std::int64_t batch, const PlanOptions& opti
   return *options.shares;
 }
 
+// The thread that submits and the GPU's own keep a CPU each. More loaders than 16 have not been
+// needed by any GPU; each of them keeps a CPU busy, at work or not.
+int default_loaders(const PlanOptions& options) { return std::clamp(options.workers - 2, 1, 16); }
+
 }  // namespace
+
+int cpus_to_compute(const PlanOptions& options) {
+  const auto gpus = static_cast<int>(std::ranges::count(options.devices, DeviceKind::cuda));
+  if (gpus == 0 || options.cpus == 0) return options.workers;
+  return std::max(std::min(options.workers, options.cpus - gpus), 1);
+}
 
 double step_flops(const Graph& graph) {
   double total = 0;
@@ -137,9 +150,13 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   // A GPU is fed by CPU workers of its own where no CPU group could do it.
   // It takes the step in one pass: its tasks run one after another anyway.
   if (!cpu) {
-    plan.loaders = std::clamp(options.workers - 1, 1, 4);
+    plan.loaders = options.loaders.value_or(default_loaders(options));
     plan.bucket_bytes = std::int64_t{1} << 40;
   }
+  const bool gpu = std::ranges::find(options.devices, DeviceKind::cuda) != options.devices.end();
+  // Loading for one step may then last as long as several steps take on the GPU.
+  constexpr int ahead_of_gpu = 4;
+  plan.steps_in_flight = options.steps_in_flight.value_or(gpu ? ahead_of_gpu : plan.steps_in_flight);
   if (cpu && recipe.precision == Precision::tf32)
     throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
                      " is for GPUs: use --devices cuda");

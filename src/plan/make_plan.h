@@ -23,15 +23,24 @@ struct PlanOptions {
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
 
+  std::optional<int> loaders = std::nullopt;          // for a GPU without a CPU group
+  std::optional<int> steps_in_flight = std::nullopt;  // 1 computes while the others are loaded
+
   std::vector<DeviceKind> devices{DeviceKind::cpu};
+  // Whoever chooses by costs may leave out devices, or add cores to a GPU.
+  bool devices_open = false;
   std::optional<std::vector<std::int64_t>> shares = std::nullopt;  // samples, one per device
-  Layout gpu_layout = Layout::nhwc;
+  std::optional<Layout> gpu_layout = std::nullopt;  // default: nhwc
+  double gpu_slowness = 1;  // how many times as long a GPU is to take for its tasks
 };
 
 // One node. Chunks of CPUs are large enough that scheduling stays small beside work, and no more
 // than there are workers; with `deterministic` the number of workers has no say in them. A GPU
 // takes its share whole.
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
+
+// Of options.workers, those that may compute: a GPU's own thread never sleeps and keeps a CPU.
+int cpus_to_compute(const PlanOptions& options);
 
 // "cpu", "cuda" or "cpu,cuda".
 std::vector<DeviceKind> devices_named(const std::string& text);

@@ -197,12 +197,40 @@ Plan plan_of_node(const Plan& plan, std::size_t node) {
   return part;
 }
 
+GroupId owner_of(const Plan& plan) {
+  GroupId owner;
+  std::int64_t largest = 0;
+  const auto groups = groups_of(plan);
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    const std::int64_t share = share_of(*groups[g]);
+    if (share <= largest) continue;
+    largest = share;
+    owner = GroupId{g};
+  }
+  return owner;
+}
+
+int loading_workers(const Plan& plan) {
+  int workers = plan.loaders;
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cpu) workers += group->workers;
+  return workers;
+}
+
+bool waits_at_gates(const Plan& plan) {
+  return plan.scheduler == own_scheduler && plan.reduction != Reduction::redux &&
+         plan.perf_model == PerfModel::fitted;
+}
+
 std::vector<Chunk> chunks_of(const Plan& plan) {
   std::vector<Chunk> chunks;
   GroupId group_id;
-  int first_slot = 0;
+  const GroupId owner = owner_of(plan);
   const bool slots = plan.reduction == Reduction::slots;
-  for (const DeviceGroup* group : groups_of(plan)) {
+  const auto groups = groups_of(plan);
+  int next_slot = groups.empty() ? 0 : groups[owner.value]->lanes;
+  for (const DeviceGroup* group : groups) {
+    const int first_slot = group_id == owner ? 0 : next_slot;
     const auto first_chunk = static_cast<std::uint32_t>(chunks.size());
     for (std::size_t i = 0; i < group->chunks.size(); ++i) {
       const int lane = static_cast<int>(i) % group->lanes;
@@ -210,7 +238,7 @@ std::vector<Chunk> chunks_of(const Plan& plan) {
                         group->chunks[i], slots ? first_slot + lane : 0,
                         ChunkId{first_chunk + static_cast<std::uint32_t>(lane)}});
     }
-    first_slot += group->lanes;
+    if (group_id != owner) next_slot += group->lanes;
     ++group_id.value;
   }
   return chunks;
@@ -248,9 +276,9 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
     check(group->team == 1 || group->kind == DeviceKind::cpu,
           who + " has teams of threads; only CPU workers have them");
     check(group->slow.empty() ||
-              (group->kind == DeviceKind::cpu && std::ssize(group->slow) == group->workers &&
+              (std::ssize(group->slow) == group->workers &&
                std::ranges::all_of(group->slow, [](double f) { return f >= 1; })),
-          who + " is slowed down, which takes a factor of 1 or more for each of its CPU workers");
+          who + " is slowed down, which takes a factor of 1 or more for each of its workers");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");

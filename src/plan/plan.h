@@ -27,8 +27,8 @@ struct DeviceGroup {
   // Chunk i runs in lane i % lanes: chunks of a lane share memory and, in order, a gradient slot.
   int lanes = 1;
   int team = 1;  // threads of each CPU worker; workers * team should not pass the CPUs there are
-  // For experiments with unequal workers: how many times as long each takes for its tasks, by
-  // waiting after them. Empty: as long as they take.
+  // For experiments with unequal devices: how many times as long each worker, or the GPU, takes for
+  // its tasks, by waiting after them. Empty: as long as they take.
   std::vector<double> slow = {};
   std::string state = {};  // of the platform's power states; empty: full speed
 };
@@ -133,6 +133,11 @@ int cpus_of(const Plan& plan);     // that its CPU workers, their teams and its 
 // them: long task lists are handed to StarPU by tasks of their own, a few tasks by each, which CPU
 // workers run in their gaps.
 bool takes_all_cpus(const Plan& plan);
+// Tasks are held back by gates of ours (exec/gates.h) until what they depend on has ended. Where
+// StarPU's schedulers, its reduction or its performance models were asked for, StarPU holds them
+// back instead: it is told of every buffer that a task accesses.
+bool waits_at_gates(const Plan& plan);
+int loading_workers(const Plan& plan);  // that may load for a GPU: the loaders, or a CPU group's
 std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
 // By worker: the part, from 0 to 1, of the full memory contention in its group that slows it down.
 // Workers that --slow slows down compute for a part of their time and leave memory alone for the
@@ -160,6 +165,9 @@ struct Chunk {
 };
 
 std::vector<const DeviceGroup*> groups_of(const Plan& plan);  // indexed by GroupId
+// The group with the largest share of the batch: it keeps the parameters and takes the steps. Its
+// gradient slots are the first.
+GroupId owner_of(const Plan& plan);
 std::vector<Chunk> chunks_of(const Plan& plan);               // indexed by ChunkId
 int gradient_slots(const Plan& plan);
 

@@ -7,7 +7,7 @@ namespace {
 double bytes_touched(const TaskList& list, const Task& task) {
   double bytes = 0;
   for (const Access& access : task.accesses) {
-    const auto size = static_cast<double>(list.buffers[access.buffer].bytes);
+    const auto size = static_cast<double>(bytes_of(list, access));
     bytes += access.mode == Mode::read_write || access.mode == Mode::reduce ? 2 * size : size;
   }
   return bytes;

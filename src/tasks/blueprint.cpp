@@ -1,7 +1,6 @@
 #include "tasks/blueprint.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "base/dtype.h"
@@ -66,10 +65,8 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
           static_cast<std::size_t>(blueprint.graph.state(state).shape.elements()) * sizeof(float));
     }
     if (!node.op->meets) continue;
-    const std::size_t channels = padded_channels(node.shape.channels());
-    const auto groups = static_cast<std::size_t>(blueprint.groups_per_chunk);
     blueprint.statistics_offset[id.value] = place.statistics_bytes;
-    place.statistics_bytes += groups * statistics_rows * channels * sizeof(float);
+    place.statistics_bytes += statistics_bytes(blueprint, id);
     blueprint.partials_offset[id.value] = place.partials_bytes;
     place.partials_bytes += partials_bytes(blueprint, id);
   }
@@ -80,6 +77,42 @@ void place_states(Blueprint& blueprint, SegmentId segment) {
 std::size_t partials_bytes(const Blueprint& blueprint, NodeId node) {
   return static_cast<std::size_t>(blueprint.groups_per_chunk) * partials_rows *
          padded_channels(blueprint.graph.node(node).shape.channels()) * sizeof(double);
+}
+
+std::size_t statistics_bytes(const Blueprint& blueprint, NodeId node) {
+  return static_cast<std::size_t>(blueprint.groups_per_chunk) * statistics_rows *
+         padded_channels(blueprint.graph.node(node).shape.channels()) * sizeof(float);
+}
+
+ByteRange state_range(const Blueprint& blueprint, NodeId node) {
+  const std::vector<StateId>& states = blueprint.graph.node(node).states;
+  if (states.empty()) return {};
+  // A node's states lie side by side, in order: see place_states().
+  const std::size_t first = blueprint.state_offset[states.front().value];
+  const std::size_t last = blueprint.state_offset[states.back().value];
+  const auto elements =
+      static_cast<std::size_t>(blueprint.graph.state(states.back()).shape.elements());
+  return {first, last + align_up(elements * sizeof(float)) - first};
+}
+
+std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk) {
+  const Plan& plan = blueprint.plan;
+  // StarPU would let only one task at a time write into a buffer.
+  if (blueprint.group(chunk.group).kind == DeviceKind::cpu || !waits_at_gates(plan)) return 1;
+  // Copying less takes no longer than starting a task for it.
+  constexpr std::size_t least_bytes = std::size_t{256} << 10;
+  const std::size_t bytes = blueprint.sample_bytes * static_cast<std::size_t>(chunk.capacity);
+  const std::int64_t worthwhile = static_cast<std::int64_t>(bytes / least_bytes);
+  const std::int64_t most = std::min<std::int64_t>(std::max(loading_workers(plan), 1), chunk.capacity);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(worthwhile, 1, most));
+}
+
+ChunkSpan piece_of(const Blueprint& blueprint, const Chunk& chunk, std::uint32_t piece,
+                   ChunkSpan live) {
+  const std::int64_t pieces = load_pieces(blueprint, chunk);
+  const std::int64_t begin = live.count * piece / pieces;
+  const std::int64_t end = live.count * (std::int64_t{piece} + 1) / pieces;
+  return {live.first + begin, end - begin};
 }
 
 std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk) {
@@ -141,7 +174,7 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
   Blueprint blueprint{.graph = graph,
                       .plan = plan,
                       .chunks = chunks_of(plan),
-                      .owner = {},
+                      .owner = owner_of(plan),
                       .forms = {},
                       .flow = GradientFlow(graph),
                       .segments = std::vector<SegmentPlace>(plan.segments.size()),
@@ -159,16 +192,10 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
                       .precision = numbers.precision,
                       .several_ranks = several_ranks,
                       .ranks = ranks};
-  std::int64_t largest = 0, largest_share = 0;
+  std::int64_t largest = 0;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
     blueprint.forms.push_back(value_forms(graph, groups[g]->layout, numbers.precision));
     largest = std::max(largest, largest_chunk(blueprint.chunks, GroupId{g}));
-    const std::int64_t share =
-        std::accumulate(groups[g]->chunks.begin(), groups[g]->chunks.end(), std::int64_t{0});
-    if (share > largest_share) {
-      largest_share = share;
-      blueprint.owner = GroupId{g};
-    }
     for (const Node& node : graph.nodes())
       blueprint.packed_room[g][node.id.value] =
           packed_bytes(graph, node, *groups[g], numbers.precision);

@@ -106,8 +106,21 @@ std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t 
 std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
                                        std::int64_t granule = 1);
 
+// How many tasks load a chunk side by side: several for a GPU's, whose chunk is large and which has
+// workers that do nothing else.
+std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk);
+// The samples that the piece with this number loads of the chunk's live ones.
+ChunkSpan piece_of(const Blueprint& blueprint, const Chunk& chunk, std::uint32_t piece,
+                   ChunkSpan live);
+
 // Bytes of a chunk's sums at a meeting operator, or of its groups of samples there.
 std::size_t partials_bytes(const Blueprint& blueprint, NodeId node);
+std::size_t statistics_bytes(const Blueprint& blueprint, NodeId node);  // of the merged ones
+// Where an operator's running statistics lie in its segment's state, and how many bytes they are.
+struct ByteRange {
+  std::size_t from = 0, bytes = 0;
+};
+ByteRange state_range(const Blueprint& blueprint, NodeId node);
 // Where those of the whole batch's chunk with this number lie in the segment's gathered sums: all
 // chunks of one operator side by side, or with groups of samples all operators of one chunk.
 std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t chunk);

@@ -92,8 +92,11 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
                  .sharing_workers = blueprint_.group(blueprint_.owner).workers});
   };
   switch (action.phase) {
-    case Phase::load:
-      return {&load_, static_cast<double>(samples)};
+    case Phase::load: {
+      const Chunk& chunk = blueprint_.chunks[action.chunk.value];
+      return {&load_, static_cast<double>(
+                          piece_of(blueprint_, chunk, action.part, {0, samples}).count)};
+    }
     case Phase::deliver:
       return {kept({.signature = deliver_signature(pass_, graph.classes()), .bytes = 16}),
               static_cast<double>(samples)};
@@ -164,6 +167,9 @@ bool CostNames::one_piece(const Task& task) const {
 CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
   std::string mark;
   double bytes = 0, flops = 0;
+  // What belongs to no chunk costs the same whatever the chunks.
+  if (!std::ranges::any_of(task.actions, [](const Action& each) { return of_chunk(each.phase); }))
+    samples = 1;
   for (const Action& action : task.actions) {
     mark += phase_name(action.phase);
     for (const CostPiece& piece : pieces(action, samples)) {
@@ -180,7 +186,8 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
                              std::string(precision_name(where.precision)) + " | task " +
                              sha256_hex(mark).substr(0, 16),
                 .flops = flops / size,
-                .bytes = bytes / size}),
+                .bytes = bytes / size,
+                .sharing_workers = 1}),
           size};
 }
 

@@ -35,7 +35,8 @@ void Dependencies::access(Accessors& buffer, Mode mode, std::int64_t id, const W
       buffer.reducing = false;
       break;
     case Mode::reduce:
-      // Tasks that reduce into a buffer do not wait for each other.
+    case Mode::write_part:
+      // Such tasks do not wait for each other.
       if (!buffer.reducing) {
         buffer.before = buffer.readers.empty() ? buffer.writers : buffer.readers;
         buffer.writers.clear();

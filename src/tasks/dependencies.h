@@ -41,7 +41,7 @@ class Dependencies {
   struct Accessors {
     std::vector<std::int64_t> writers, readers;  // readers: tasks that read after the writers
     std::vector<std::int64_t> before;  // if `reducing`: tasks that each of the writers waits for
-    bool reducing = false;             // the writers reduce into it, in any order
+    bool reducing = false;  // the writers reduce into it, or each write a part, in any order
   };
   // How a list uses a buffer. Tasks are numbered by their position in the list.
   struct Use {

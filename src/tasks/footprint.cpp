@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 
 namespace regatta {
 
@@ -82,21 +80,55 @@ std::vector<Footprint> sorted_footprints(const FootprintSums& sums) {
   return found;
 }
 
+std::map<BufferKey, BufferUsers> buffer_users(const Blueprint& blueprint,
+                                              const std::vector<const TaskList*>& lists) {
+  std::map<BufferKey, BufferUsers> users;
+  for (const TaskList* list : lists)
+    for (const Task& task : list->tasks) {
+      const bool gpu =
+          !task.on_host && blueprint.group(task.group).kind == DeviceKind::cuda;
+      for (const Access& access : task.accesses) {
+        const Buffer& buffer = list->buffers[access.buffer];
+        BufferUsers& found = users[{buffer.kind, buffer.first, buffer.second}];
+        if (gpu)
+          found.gpus.insert(task.group);
+        else
+          found.host = true;
+      }
+    }
+  return users;
+}
+
+std::map<BufferKey, BufferUsers> buffer_users(const Blueprint& blueprint, bool training) {
+  std::vector<ListKind> kinds{ListKind::prepare, ListKind::evaluate};
+  if (training)
+    kinds.insert(kinds.end(), {ListKind::train, ListKind::first, ListKind::middle, ListKind::last});
+  std::vector<TaskList> lists;
+  std::vector<const TaskList*> pointers;
+  for (const ListKind kind : kinds) lists.push_back(lower(blueprint, kind));
+  for (const TaskList& list : lists) pointers.push_back(&list);
+  return buffer_users(blueprint, pointers);
+}
+
 std::vector<Footprint> footprints(const Blueprint& blueprint,
                                   const std::vector<const TaskList*>& lists) {
-  std::map<std::tuple<BufferKind, std::uint32_t, std::uint32_t>, std::size_t> largest;
+  const std::map<BufferKey, BufferUsers> users = buffer_users(blueprint, lists);
+  std::map<BufferKey, std::size_t> largest;
   FootprintSums sums;
   for (const TaskList* list : lists)
     for (const Buffer& buffer : list->buffers) {
-      std::size_t& known = largest[{buffer.kind, buffer.first, buffer.second}];
+      const BufferKey key{buffer.kind, buffer.first, buffer.second};
+      std::size_t& known = largest[key];
       const std::size_t bytes = buffer.bytes * static_cast<std::size_t>(buffer.copies);
       if (bytes <= known) continue;
-      const GroupId group = home_of(blueprint, buffer.kind, buffer.first, buffer.second);
-      const bool gpu = blueprint.group(group).kind == DeviceKind::cuda;
-      const bool samples = buffer.kind == BufferKind::samples;
-      sums[{group, gpu && samples, buffer.kind}] += bytes - known;
-      // Loaded on the host, then copied: both exist.
-      if (gpu && samples) sums[{group, false, buffer.kind}] += bytes - known;
+      const GroupId home = home_of(blueprint, buffer.kind, buffer.first, buffer.second);
+      const bool home_is_gpu = blueprint.group(home).kind == DeviceKind::cuda;
+      const auto found = users.find(key);
+      const BufferUsers of_buffer = found == users.end() ? BufferUsers{} : found->second;
+      std::set<GroupId> gpus = of_buffer.gpus;
+      if (home_is_gpu) gpus.insert(home);
+      for (const GroupId gpu : gpus) sums[{gpu, false, buffer.kind}] += bytes - known;
+      if (!home_is_gpu || of_buffer.host) sums[{home, home_is_gpu, buffer.kind}] += bytes - known;
       known = bytes;
     }
   return sorted_footprints(sums);

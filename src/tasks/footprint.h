@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -12,15 +13,28 @@
 
 namespace regatta {
 
-// The group in whose memory a buffer lies: where it is used most. Samples are loaded in the node's
-// memory, and copied to their group if that has another.
+using BufferKey = std::tuple<BufferKind, std::uint32_t, std::uint32_t>;  // kind, first, second
+
+// The memories whose tasks access a buffer. It has a copy in each of them; the task that writes one
+// copy brings the others up to date before it ends.
+struct BufferUsers {
+  bool host = false;       // the node's own memory: CPU groups, loading, messages between ranks
+  std::set<GroupId> gpus;  // memories of their own
+  bool several() const { return gpus.size() + (host ? 1 : 0) > 1; }
+};
+std::map<BufferKey, BufferUsers> buffer_users(const Blueprint& blueprint,
+                                              const std::vector<const TaskList*>& lists);
+// In all lists that an executor may be asked for.
+std::map<BufferKey, BufferUsers> buffer_users(const Blueprint& blueprint, bool training);
+
+// The group in whose memory a buffer lies: where it is used most.
 GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first,
                 std::uint32_t second);
 
 // Buffers of one kind in one memory.
 struct Footprint {
   GroupId group;      // in whose memory
-  bool host = false;  // in the node's memory, though the group is a GPU: loaded samples
+  bool host = false;  // in the node's memory, though the group is a GPU: its copy there
   BufferKind kind = BufferKind::samples;
   std::size_t bytes = 0;  // all copies
 };

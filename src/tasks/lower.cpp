@@ -102,13 +102,19 @@ class Lowering {
 
   // A second access to the same buffer widens the first. A buffer that this task wrote first keeps
   // mode write: its old content is not wanted.
-  static void touch(Task& task, std::uint32_t number, Mode mode) {
+  void touch(Task& task, std::uint32_t number, Mode mode) const {
+    touch(task, number, mode, {0, list_.buffers[number].bytes});
+  }
+  static void touch(Task& task, std::uint32_t number, Mode mode, ByteRange range) {
     for (Access& access : task.accesses) {
       if (access.buffer != number) continue;
       if (access.mode == Mode::read && mode != Mode::read) access.mode = Mode::read_write;
+      const std::size_t end = std::max(access.from + access.bytes, range.from + range.bytes);
+      access.from = std::min(access.from, range.from);
+      access.bytes = end - access.from;
       return;
     }
-    task.accesses.push_back({number, mode});
+    task.accesses.push_back({number, mode, range.from, range.bytes});
   }
 
   // --- buffers by name
@@ -170,15 +176,20 @@ class Lowering {
   // --- phases
 
   void loads() {
-    for (const Chunk& chunk : blueprint_.chunks)
-      if (!load_with_forward(chunk)) load(chunk, host_task(chunk.group, false));
+    for (const Chunk& chunk : blueprint_.chunks) {
+      if (load_with_forward(chunk)) continue;
+      const std::uint32_t pieces = load_pieces(blueprint_, chunk);
+      for (std::uint32_t piece = 0; piece < pieces; ++piece)
+        load(chunk, host_task(chunk.group, false), piece,
+             pieces > 1 ? Mode::write_part : Mode::write);
+    }
   }
 
-  void load(const Chunk& chunk, Task& task) {
-    task.actions.push_back({.phase = Phase::load, .chunk = chunk.id});
+  void load(const Chunk& chunk, Task& task, std::uint32_t piece = 0, Mode mode = Mode::write) {
+    task.actions.push_back({.phase = Phase::load, .part = piece, .chunk = chunk.id});
     // Loading ahead must not hold up the step that is computing.
     if (task.on_host && task.actions.size() == 1) task.priority = -1;
-    touch(task, samples(chunk), Mode::write);
+    touch(task, samples(chunk), mode);
   }
 
   void forward_segments() {
@@ -311,17 +322,21 @@ class Lowering {
   void touch_gradients(Task& task, const Instruction& step, const Chunk& chunk) {
     if (!gives_parameter_gradients(step.work)) return;
     for (const ParameterId parameter : graph_.node(step.node).parameters)
-      touch_gradient(task, blueprint_.bucket_of[parameter.value], chunk);
+      touch_gradient(task, parameter, chunk);
   }
 
-  void touch_gradient(Task& task, BucketId b, const Chunk& chunk) {
+  void touch_gradient(Task& task, ParameterId parameter, const Chunk& chunk) {
+    const BucketId b = blueprint_.bucket_of[parameter.value];
     if (blueprint_.by_redux()) {
       touch(task, gradient(b, 0), Mode::reduce);
       return;
     }
     const std::uint32_t slot = gradient(b, chunk.slot);
     const bool begins = written_.insert(slot).second && !adds(list_.job);
-    touch(task, slot, begins ? Mode::write : Mode::read_write);
+    const auto elements =
+        static_cast<std::size_t>(graph_.parameter(parameter).shape.elements());
+    touch(task, slot, begins ? Mode::write : Mode::read_write,
+          {blueprint_.parameter_offset[parameter.value], elements * sizeof(float)});
   }
 
   void touch_parameters(Task& task, const Node& node, GroupId group) {
@@ -341,14 +356,15 @@ class Lowering {
       touch(task,
             segment_buffer(BufferKind::statistics, s, place.statistics_bytes,
                            grouped ? chunk.id.value : 0),
-            mode);
+            mode, statistics_of(node.id));
     };
     const auto partials = [&](Mode mode) {
       touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-            mode);
+            mode, partials_of(node.id));
     };
     const auto state = [&](Mode mode) {
-      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), mode);
+      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), mode,
+            state_range(blueprint_, node.id));
     };
     switch (step.work) {
       case Work::forward:
@@ -376,12 +392,21 @@ class Lowering {
     }
   }
 
+  // Of a segment's buffers, the bytes that belong to one meeting operator.
+  ByteRange statistics_of(NodeId node) const {
+    return {blueprint_.statistics_offset[node.value], statistics_bytes(blueprint_, node)};
+  }
+  ByteRange partials_of(NodeId node) const {
+    return {blueprint_.partials_offset[node.value], partials_bytes(blueprint_, node)};
+  }
+
   void meet(SegmentId s, std::uint32_t part, Phase phase) {
     const SegmentPlace& place = blueprint_.segments[s.value];
+    const NodeId node = meeting_after(program_of_segment(s), part, phase == Phase::combine_gradient);
     const auto read_partials = [&](Task& task) {
       for (const Chunk& chunk : blueprint_.chunks)
         touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
-              Mode::read);
+              Mode::read, partials_of(node));
     };
     if (several()) {
       const bool back = phase == Phase::combine_gradient;
@@ -400,9 +425,10 @@ class Lowering {
     else
       read_partials(task);
     touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes),
-          Mode::read_write);
+          Mode::read_write, statistics_of(node));
     if (phase == Phase::combine)
-      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write);
+      touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write,
+            state_range(blueprint_, node));
   }
 
   // Nothing of this step waits for it.

@@ -125,7 +125,7 @@ void NodeEngine::fetch(std::int64_t id) {
     BufferCopy& copy = copy_of(access.buffer, step_of(id));
     if (access.mode == Mode::write || copy.valid_in == 0 || (copy.valid_in & mine) != 0) continue;
     const int from = std::countr_zero(copy.valid_in);
-    bytes[from] += static_cast<double>(work_.list().buffers[access.buffer].bytes);
+    bytes[from] += static_cast<double>(bytes_of(work_.list(), access));
     copy.valid_in |= mine;
   }
   if (bytes.empty()) return queue(id);
@@ -211,6 +211,9 @@ void NodeEngine::take(int w, std::int64_t id) {
   // first releases what waited for that.
   worker.delay += worker.just_finished ? std::max(0.0, worker.free - clock_.now())
                                        : runtime.wake + std::max(0.0, at(id).ready - clock_.now());
+  // A GPU was handed the task while it ran the one before, unless the task waited for others.
+  const bool gpu = work_.pools()[worker.pool].kind == DeviceKind::cuda;
+  if (gpu && worker.just_finished && waits_at_gates(work_.blueprint().plan)) worker.delay = 0;
   worker.task = id;
   worker.left = 1;
   worker.time_factor = spreads_[worker.pool].factor(step_of(id), task_of(id), w);

@@ -72,18 +72,27 @@ struct Buffer {
   int copies = 1;  // step s uses copy s % copies; more than one lets steps overlap
 };
 
-enum class Mode { read, write, read_write, reduce };
+enum class Mode {
+  read,
+  write,
+  read_write,
+  reduce,      // StarPU adds what several tasks write, in any order
+  write_part,  // a part of the buffer that no other task writes; tasks do so side by side
+};
 
 struct Access {
   std::uint32_t buffer = 0;  // index into TaskList::buffers
   Mode mode = Mode::read;
+  // The bytes that it may touch, from `from` on; 0 bytes: all of the buffer.
+  std::size_t from = 0, bytes = 0;
 };
+constexpr bool writes(Mode mode) { return mode != Mode::read; }
 
 // What a task does, in order. Fields that do not concern the phase are zero.
 struct Action {
   Phase phase = Phase::forward;
   SegmentId segment{};
-  std::uint32_t part = 0;
+  std::uint32_t part = 0;  // of the segment; of loading: which piece of the chunk, see load_pieces
   ChunkId chunk{};
   BucketId bucket{};
   GroupId group{};  // of packing
@@ -128,6 +137,10 @@ struct TaskList {
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;  // in an order that sequential execution may follow
 };
+
+inline std::size_t bytes_of(const TaskList& list, const Access& access) {
+  return access.bytes > 0 ? access.bytes : list.buffers[access.buffer].bytes;
+}
 
 TaskList lower(const Blueprint& blueprint, ListKind job);
 

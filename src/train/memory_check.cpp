@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "exec/cuda_runner.h"
 #include "tasks/footprint.h"
 
 namespace regatta {
@@ -62,6 +63,7 @@ Needed needed_by(const TrainJob& job, const Plan& plan) {
   for (const Footprint& each : footprints_of(job, blueprint)) {
     if (each.host || blueprint.group(each.group).kind == DeviceKind::cpu)
       needed.buffers += each.bytes;
+    if (each.host || each.group != blueprint.owner) continue;  // a copy of the owner's
     if (each.kind == BufferKind::parameters || each.kind == BufferKind::state)
       weights += each.bytes;
     if (each.kind == BufferKind::moment || each.kind == BufferKind::average)
@@ -83,6 +85,14 @@ std::size_t memory_needed(const TrainJob& job, const Plan& plan) {
   return needed.buffers + needed.checkpoint;
 }
 
+std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
+  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
+  std::size_t bytes = 0;
+  for (const Footprint& each : footprints_of(job, blueprint))
+    if (!each.host && blueprint.group(each.group).kind == DeviceKind::cuda) bytes += each.bytes;
+  return bytes;
+}
+
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
   const MemoryLimit* limit = tightest(limits);
   return !limit || memory_needed(job, plan) <= static_cast<std::size_t>(limit->left);
@@ -90,29 +100,45 @@ bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>&
 
 namespace {
 
+using BytesNeeded = std::size_t (*)(const TrainJob& job, const Plan& plan);
+
 // 0 if not even one sample fits.
-std::int64_t largest_batch(const TrainJob& job, const Plan& plan, std::size_t left) {
+std::int64_t largest_batch(const TrainJob& job, const Plan& plan, BytesNeeded needed,
+                           std::size_t left) {
   std::int64_t fits = 0, too_many = job.recipe.batch;
   while (too_many - fits > 1) {
     const std::int64_t middle = (fits + too_many) / 2;
     const Plan smaller = shrunk(plan, job.recipe.batch, middle);
-    (memory_needed(job, smaller) <= left ? fits : too_many) = middle;
+    (needed(job, smaller) <= left ? fits : too_many) = middle;
   }
   return fits;
+}
+
+[[noreturn]] void refuse(const TrainJob& job, const Plan& plan, BytesNeeded needed,
+                         const MemoryLimit& limit) {
+  const std::int64_t batch =
+      largest_batch(job, plan, needed, static_cast<std::size_t>(limit.left));
+  throw InputError("--batch " + std::to_string(job.recipe.batch) +
+                   shortage(static_cast<std::int64_t>(needed(job, plan)), limit) +
+                   (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
+                              : "; not even --batch 1 fits: use a smaller --input or network"));
+}
+
+bool has_gpu(const Plan& plan) {
+  return std::ranges::any_of(
+      groups_of(plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; });
 }
 
 }  // namespace
 
 void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
-  if (fits(job, plan, limits)) return;
-  const MemoryLimit* limit = tightest(limits);
-  const std::size_t needed = memory_needed(job, plan);
-  const std::int64_t batch = largest_batch(job, plan, static_cast<std::size_t>(limit->left));
-  throw InputError("--batch " + std::to_string(job.recipe.batch) +
-                   shortage(static_cast<std::int64_t>(needed), *limit) +
-                   (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
-                              : "; not even --batch 1 fits: use a smaller --input or network") +
-                   ", or raise that limit");
+  if (!fits(job, plan, limits)) refuse(job, plan, memory_needed, *tightest(limits));
+  if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit());
+}
+
+void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
+  if (gpu_memory_needed(job, plan) > static_cast<std::size_t>(limit.left))
+    refuse(job, plan, gpu_memory_needed, limit);
 }
 
 void require_memory_of_data(const std::string& spec, Split split,

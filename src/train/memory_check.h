@@ -15,6 +15,9 @@ std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
 // The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
 std::size_t memory_needed(const TrainJob& job, const Plan& plan);
 
+// Bytes of a GPU's memory that the plan's buffers take; libraries and kernels take some more.
+std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan);
+
 // Whether the plan takes no more than each of `limits` leaves.
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits);
 
@@ -22,6 +25,9 @@ bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>&
 // is needed, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,
                     const std::vector<MemoryLimit>& limits = memory_limits());
+
+// The same of the GPU's memory, which require_memory() also asks for where the plan has a GPU.
+void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit);
 
 // The same of samples that opening `spec` reads into memory. They are counted as far as their files
 // tell before they are read.

@@ -17,9 +17,7 @@ constexpr std::size_t most_shares = 5, most_measurements = 3;
 constexpr Seconds measured_time{0.3};
 
 Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
-  DeviceGroup& group = plan.nodes.front().groups.front();
-  group.chunks = chunks;
-  group.lanes = static_cast<int>(chunks.size());
+  give_chunks(plan, chunks);
   return plan;
 }
 
@@ -52,8 +50,19 @@ class Trials {
 
 }  // namespace
 
+void give_chunks(Plan& plan, const std::vector<std::int64_t>& chunks) {
+  auto next = chunks.begin();
+  for (DeviceGroup& group : plan.nodes.front().groups) {
+    const auto end = next + std::ssize(group.chunks);
+    group.chunks.assign(next, end);
+    group.lanes = static_cast<int>(group.chunks.size());
+    next = end;
+  }
+}
+
 Balanced balance(const TrainJob& job, Seconds step, Seconds budget) {
-  Balanced found{groups_of(job.plan).front()->chunks, {}};
+  Balanced found;
+  for (const Chunk& chunk : chunks_of(job.plan)) found.chunks.push_back(chunk.capacity);
   if (job.recipe.accumulate > 1) return found;  // its batches are not steps to be looked at
   const Clock::time_point begin = Clock::now();
   const Seconds trial = trial_time(measured_time, step);

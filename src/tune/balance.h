@@ -14,7 +14,10 @@ struct Balanced {
   std::vector<Observation> seen;     // for the profile: what it knows need not be tried again
 };
 
-// The workers of the plan's one CPU group have a chunk each. A few steps are run, samples are moved
+// The chunks of all groups, one after the other, as the plan's.
+void give_chunks(Plan& plan, const std::vector<std::int64_t>& chunks);
+
+// Each worker of the plan, or its GPU, has a chunk. A few steps are run, samples are moved
 // from the late to the early, and so on until that brings nothing more; then the best are looked at
 // again, as long as the budget lasts. What is too short for two trials leaves the plan's chunks.
 // `step`: what a step is predicted to take. No executor may be alive.

@@ -127,7 +127,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
       kinds.push_back({options.workers, 1, most_chunks(options.workers), by_blocks});
   }
   const bool gpu = uses(DeviceKind::cuda);
-  std::size_t left = kinds.size() + (gpu ? 1 : 0);
+  const bool shared = options.shared && pieces > 1;
+  std::size_t left = kinds.size() + (gpu ? 1 : 0) + (shared ? 1 : 0);
   // What one of them leaves of its share goes to the others; each has some, however slow the start.
   const Seconds least = options.budget / static_cast<double>(2 * left);
   const auto share = [&] {
@@ -168,6 +169,19 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
     PlanOptions plan{.workers = options.workers, .layout = options.layout};
     plan.devices = {DeviceKind::cuda};
     plan.gpu_layout = options.gpu_layout;
+    take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
+  }
+  if (shared) {
+    PlanOptions plan{.workers = options.workers, .cpus = available_cpus(), .layout = options.layout};
+    plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
+    plan.team = cpus_to_compute(plan);
+    plan.chunks = {1};
+    plan.gpu_layout = options.gpu_layout;
+    // Cores get as little as they would beside a fast GPU; what more costs them, others measure.
+    constexpr std::int64_t part_of_cores = 16;
+    const std::int64_t granule = granule_of(graph);
+    const std::int64_t cores = std::max<std::int64_t>(pieces / part_of_cores, 1) * granule;
+    plan.shares = {cores, recipe.batch - cores};
     take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
   }
   return all;

@@ -26,6 +26,9 @@ struct CalibrationOptions {
   // Half a chunk as what a worker has two of, if there are three seconds; else as half of one.
   bool in_turn = true;
   std::vector<int> teams{};  // also with workers of so many threads each
+  // Also cores and a GPU on one batch: parts of a cut batch on the GPU, meetings across memories,
+  // gradients that come from both.
+  bool shared = false;
 };
 
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "plan/segments.h"
 #include "plan/shares.h"
+#include "tune/choose_devices.h"
 
 namespace regatta {
 namespace {
@@ -46,14 +47,15 @@ struct Point {
   bool gather_loads = false;
   Backward backward = Backward::whole;
 
-  PlanKind kind() const { return kind_of({segments, 0, team, workers}); }
+  PlanKind kind() const { return kind_of({segments, 0, team, workers, 0}); }
   auto operator<=>(const Point&) const = default;
 };
 
 Granularity granularity_of(const Plan& plan, const std::string& segments) {
-  Granularity made{segments, 0, 1, 0};
+  Granularity made{segments, 0, 1, 0, 0};
   for (const DeviceGroup* group : groups_of(plan)) {
     made.chunks += group->chunks.size();
+    if (group->kind != DeviceKind::cpu) made.gpu_share += share_of(*group);
     if (group->kind != DeviceKind::cpu) continue;
     made.team = group->team;
     made.workers += group->workers;
@@ -79,7 +81,9 @@ class Search {
         recipe_(recipe),
         options_(options),
         costs_(costs),
-        granule_(granule_of(graph)) {}
+        granule_(granule_of(graph)) {
+    options_.workers = cpus_to_compute(options);
+  }
 
   Choice run() {
     if (Candidate thumb = by_rule_of_thumb(); thumb.known < mostly_measured) {
@@ -307,7 +311,7 @@ class Search {
     const double least = step.least_seconds();
     if (least > prediction_error * best_seconds) return;
     // Set before playing, so that the prediction holds for the plan that will run.
-    step.set_steps_in_flight(steps_in_flight(least));
+    step.set_steps_in_flight(options_.steps_in_flight.value_or(steps_in_flight(least)));
     const Played played = step.play();
     if (threads_of(point) == 1)
       work_ = work_ > 0 ? std::min(work_, played.step_seconds) : played.step_seconds;
@@ -345,6 +349,8 @@ class Search {
 }  // namespace
 
 PlanKind kind_of(const Granularity& granularity) {
+  if (granularity.gpu_share > 0)
+    return granularity.workers > 0 ? PlanKind::shared : PlanKind::gpu;
   if (granularity.team > 1) return PlanKind::teams;
   return granularity.workers > 1 ? PlanKind::workers : PlanKind::alone;
 }
@@ -364,7 +370,10 @@ void prefer_simplest(std::vector<Candidate>& candidates) {
 
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
               const CostsFor& costs) {
-  return Search(graph, recipe, options, costs).run();
+  const auto gpu = std::ranges::find(options.devices, DeviceKind::cuda);
+  if (gpu == options.devices.end() || options.shares)
+    return Search(graph, recipe, options, costs).run();
+  return choose_devices(graph, recipe, options, costs);
 }
 
 Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& plan,
@@ -374,31 +383,25 @@ Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& pla
                  step.measured_share(groups_of(plan).front()->workers));
 }
 
-std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
-                                                       const PlanOptions& options,
-                                                       const CostsFor& costs) {
-  std::vector<double> speeds;
-  for (const DeviceKind device : options.devices) {
-    PlanOptions alone = options;
-    alone.devices = {device};
-    alone.chunks.reset();
-    const Candidate found =
-        device == DeviceKind::cpu
-            ? choose(graph, recipe, alone, costs).best()
-            : candidate_of(graph, recipe, make_plan(graph, recipe, alone), costs);
-    if (found.known < mostly_measured) return std::nullopt;
-    speeds.push_back(1 / found.predicted.count());
-  }
-  return shares_by_speed(speeds, recipe.batch, granule_of(graph));
+namespace {
+
+// "62 nchw": samples of each batch, and their layout.
+std::string on_gpu(const Candidate& candidate) {
+  for (const DeviceGroup* group : groups_of(candidate.plan))
+    if (group->kind == DeviceKind::cuda)
+      return std::to_string(share_of(*group)) + " " + std::string(layout_name(group->layout));
+  return "-";
 }
+
+}  // namespace
 
 std::string explain(const Choice& choice, std::size_t rows) {
   std::string text;
-  char line[200];
+  char line[240];
   std::snprintf(line, sizeof line,
-                "%-10s %6s %5s %8s %6s %7s %10s %8s %8s %7s %12s %12s %9s %6s %9s\n", "segments",
-                "chunks", "team", "workers", "lanes", "bucket", "reduction", "backward", "loads",
-                "tasks", "predicted", "tried", "busy", "idle", "overhead");
+                "%-10s %6s %5s %8s %8s %6s %7s %10s %8s %8s %7s %12s %12s %9s %6s %9s\n", "segments",
+                "chunks", "team", "workers", "on GPU", "lanes", "bucket", "reduction", "backward",
+                "loads", "tasks", "predicted", "tried", "busy", "idle", "overhead");
   text += line;
   for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
     const Candidate& each = choice.candidates[i];
@@ -408,9 +411,9 @@ std::string explain(const Choice& choice, std::size_t rows) {
     if (each.was_tried()) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.tried.count());
     std::snprintf(
         line, sizeof line,
-        "%-10s %6zu %5d %8d %6d %6.2fM %10s %8s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
+        "%-10s %6zu %5d %8d %8s %6d %6.2fM %10s %8s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
         each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
-        each.granularity.workers, lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
+        each.granularity.workers, on_gpu(each).c_str(), lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
         std::string(reduction_name(each.plan.reduction)).c_str(),
         std::string(backward_name(each.plan.backward)).c_str(),
         each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
@@ -420,7 +423,7 @@ std::string explain(const Choice& choice, std::size_t rows) {
   }
   std::snprintf(line, sizeof line, "the first is taken; %zu plans were compared\n",
                 choice.compared);
-  return text + line;
+  return text + line + roles_of(choice);
 }
 
 }  // namespace regatta

@@ -17,6 +17,7 @@ struct Granularity {
   std::size_t chunks = 1;
   int team = 1;
   int workers = 1;
+  std::int64_t gpu_share = 0;  // samples that GPUs compute
 };
 
 struct Candidate {
@@ -32,8 +33,8 @@ struct Candidate {
   Seconds expected() const { return was_tried() ? tried : predicted; }
 };
 
-// One worker, several workers, or teams of threads.
-enum class PlanKind { alone, workers, teams };
+// One CPU worker, several, or teams of threads; a GPU by itself, or sharing the batch with cores.
+enum class PlanKind { alone, workers, teams, gpu, shared };
 PlanKind kind_of(const Granularity& granularity);
 
 // 19 of 20 predictions are off by less than this factor: a plan that is predicted to take longer
@@ -51,20 +52,16 @@ struct Choice {
   std::vector<Candidate> candidates;  // the chosen one first, then by predicted time
   std::size_t compared = 0;           // plans that were played, or are slower by a bound
   bool by_costs = true;               // false: too little is measured, a rule of thumb was taken
+  bool devices_open = false;          // which devices compute was chosen as well
 
   const Candidate& best() const { return candidates.front(); }
 };
 
-// Fills in what `options` leaves open of segments, chunks, team, lanes and buckets, and uses
-// options.workers CPUs or fewer. Throws what make_plan throws.
+// Fills in what `options` leaves open of segments, chunks, team, lanes and buckets, of shares of
+// several devices and of which devices compute, and uses options.workers CPUs or fewer. Throws what
+// make_plan throws.
 Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
               const CostsFor& costs);
-
-// Shares of several devices in proportion to their predicted speeds alone; nothing if too little of
-// those is known.
-std::optional<std::vector<std::int64_t>> choose_shares(const Graph& graph, const Recipe& recipe,
-                                                       const PlanOptions& options,
-                                                       const CostsFor& costs);
 
 // One plan with its predicted time.
 Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& plan,

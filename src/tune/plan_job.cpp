@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/op.h"
 #include "train/loop.h"
 #include "train/memory_check.h"
+#include "tune/balance.h"
 #include "tune/calibrate.h"
+#include "tune/choose_devices.h"
 #include "tune/stored_profile.h"
 #include "tune/trial_budget.h"
 #include "tune/trial_ranking.h"
@@ -69,9 +72,15 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
           std::min(coarse.step, fine.step)};
 }
 
-bool has_choice(const PlanOptions& plan) {
-  return std::ranges::find(plan.devices, DeviceKind::cpu) != plan.devices.end() &&
-         !plan.deterministic;
+bool computes(const PlanOptions& plan, DeviceKind kind) {
+  return std::ranges::find(plan.devices, kind) != plan.devices.end();
+}
+
+// Of a GPU alone only the layout can be left to be chosen.
+bool has_choice(const PlanOptions& plan, Precision precision) {
+  if (plan.deterministic) return false;
+  return computes(plan, DeviceKind::cpu) || plan.devices_open ||
+         gpu_layouts(plan, precision).size() > 1;
 }
 
 bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !plan.shares; }
@@ -88,6 +97,37 @@ void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
   require_memory(job, least);
 }
 
+// What the GPU costs, alone in each layout that is to be compared and beside cores, where too little
+// is known of it. False: the run is too short to measure for it.
+template <class Worth, class Measure>
+bool measure_gpu(const TrainJob& job, PlanOptions plan,
+                 const std::shared_ptr<const Profile>& profile, const Worth& worth,
+                 const Measure& measure) {
+  CalibrationOptions options{.workers = plan.workers, .layout = plan.layout};
+  options.runtime = false;
+  const bool cores = plan.devices_open || computes(plan, DeviceKind::cpu);
+  const bool shares = cores && granules_of(job.graph, job.recipe.batch) > 1;
+  for (const Layout layout : gpu_layouts(plan, job.recipe.precision)) {
+    plan.gpu_layout = options.gpu_layout = layout;
+    plan.devices = {DeviceKind::cuda};
+    plan.shares.reset();
+    const Known alone = known_of(job, plan, profile);
+    if (!worth(alone.step)) return false;
+    options.devices.clear();
+    if (alone.share < known_enough) options.devices = {DeviceKind::cuda};
+    options.shared = false;
+    if (shares) {
+      plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
+      const std::int64_t granule = granule_of(job.graph);
+      plan.shares = {granule, job.recipe.batch - granule};
+      options.shared = known_of(job, plan, profile).measured < known_enough;
+    }
+    if (!options.devices.empty() || options.shared)
+      measure([&] { return calibrate(job.graph, job.recipe, job.data, options); });
+  }
+  return true;
+}
+
 // The profile of this machine. If it knows too little it is measured first, with one line said of
 // it, and kept; unless the run would be over sooner.
 void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_t> steps) {
@@ -95,12 +135,25 @@ void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_
   const auto profile = std::make_shared<Profile>(profile_store().load(&remark));
   if (!remark.empty()) std::cerr << remark << "\n";
   job.profile = profile;
-  const Known known = known_at_best(job, plan, profile);
-  const bool worth = !steps || static_cast<double>(*steps) * known.step > worth_measuring;
-  if (known.share >= known_enough || !worth) return;
-  std::cerr << "measuring what the work of " << job.recipe.model
-            << " costs here, once: a few seconds\n";
-  learn(job, calibrate_quickly(job.graph, job.recipe, job.data, plan.workers));
+  bool said = false;
+  const auto measure = [&](const auto& calibrated) {
+    if (!std::exchange(said, true))
+      std::cerr << "measuring what the work of " << job.recipe.model
+                << " costs here, once: a few seconds\n";
+    learn(job, calibrated());
+  };
+  const auto worth = [&](Seconds step) {
+    return !steps || static_cast<double>(*steps) * step > worth_measuring;
+  };
+  if (computes(plan, DeviceKind::cuda)) {
+    // A run on a GPU is judged by how long it takes there.
+    if (!measure_gpu(job, plan, profile, worth, measure)) return;
+    if (!computes(plan, DeviceKind::cpu) && !plan.devices_open) return;
+  }
+  const Known known = known_at_best(job, plan, job.profile);
+  if (known.share >= known_enough) return;
+  if (!computes(plan, DeviceKind::cuda) && !worth(known.step)) return;
+  measure([&] { return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers); });
 }
 
 // Leaves out candidates that do not fit into memory, unless none does.
@@ -111,9 +164,8 @@ void leave_out_too_large(const TrainJob& job, std::vector<Candidate>& candidates
   if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
 }
 
-Choice choose_by_costs(const TrainJob& job, PlanOptions plan) {
+Choice choose_by_costs(const TrainJob& job, const PlanOptions& plan) {
   const CostsFor costs = costs_by(job.profile, job.recipe.data);
-  if (shares_open(plan)) plan.shares = choose_shares(job.graph, job.recipe, plan, costs);
   Choice choice = choose(job.graph, job.recipe, plan, costs);
   leave_out_too_large(job, choice.candidates);
   require_memory(job, choice.best().plan);
@@ -137,15 +189,29 @@ void try_out_best(TrainJob& job, Choice& choice, std::optional<std::int64_t> ste
   rank_by_trials(choice);
 }
 
-void apply_fixed(TrainJob& job, const TuneOptions& tuning, int workers,
+// Samples move between cores and GPU until they arrive together, by what real steps take them.
+void balance_devices(TrainJob& job, Choice& choice, std::optional<std::int64_t> steps) {
+  Candidate& best = choice.candidates.front();
+  if (kind_of(best.granularity) != PlanKind::shared) return;
+  const Seconds longest = longest_trials(steps, best.expected());
+  TrialNote note(longest);
+  note.on_turn();
+  Balanced found = balance(job, best.expected(), longest);
+  give_chunks(job.plan, found.chunks);
+  if (!found.seen.empty()) learn(job, found.seen);
+  best.plan = job.plan;
+}
+
+void apply_fixed(TrainJob& job, const TuneOptions& tuning,
+                 const std::vector<std::string>& slow_workers, int workers,
                  std::optional<std::int64_t> steps) {
   if (tuning.shares) {
     ShareTrials trials;
     if (tuning.by_costs && !job.plan.deterministic)
       trials.longest = [steps](Seconds step) { return longest_trials(steps, step); };
-    share_among_workers(job, *tuning.shares, workers, tuning.slow, trials);
+    share_among_workers(job, *tuning.shares, workers, slow_workers, trials);
   } else {
-    slow_down(job.plan, tuning.slow);
+    slow_down(job.plan, slow_workers);
   }
   if (tuning.placement) place_tasks(job, *tuning.placement);
 }
@@ -162,19 +228,24 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   if (tuning.for_this_run)
     steps = last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
 
-  if (tuning.by_costs && has_choice(plan)) {
+  // The GPU's is known before shares are chosen, CPU workers' when it is known which there are.
+  std::vector<std::string> slow_workers = tuning.slow;
+  plan.gpu_slowness = take_gpu_slowness(slow_workers);
+
+  if (tuning.by_costs && has_choice(plan, job.recipe.precision)) {
     require_memory_to_measure(job, plan);
     get_costs(job, plan, steps);
     planned.choice = choose_by_costs(job, plan);
     job.plan = planned.choice->best().plan;
     try_out_best(job, *planned.choice, steps);
     job.plan = planned.choice->best().plan;
+    if (planned.choice->by_costs && shares_open(plan)) balance_devices(job, *planned.choice, steps);
     job.predicted_step = planned.choice->best().expected();
   } else {
     job.plan = make_plan(job.graph, job.recipe, plan);
   }
   require_runnable(job);
-  apply_fixed(job, tuning, plan.workers, steps);
+  apply_fixed(job, tuning, slow_workers, plan.workers, steps);
   require_runnable(job);
   return planned;
 }

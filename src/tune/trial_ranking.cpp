@@ -16,12 +16,19 @@ namespace {
 constexpr double doubtful_factor = 2;
 
 // Candidates that are alike in these differ in lanes, buckets or sizes of chunks alone.
-using Cut = std::tuple<std::string, std::size_t, int, int, bool, Backward>;
+using Cut = std::tuple<std::string, std::size_t, int, int, bool, Backward, Layout>;
+
+Layout gpu_layout_of(const Plan& plan) {
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cuda) return group->layout;
+  return {};
+}
 
 Cut cut_of(const Candidate& each) {
   const Granularity& granularity = each.granularity;
   return {granularity.segments, granularity.chunks,     granularity.team,
-          granularity.workers,  each.plan.gather_loads, each.plan.backward};
+          granularity.workers,  each.plan.gather_loads, each.plan.backward,
+          gpu_layout_of(each.plan)};
 }
 
 }  // namespace

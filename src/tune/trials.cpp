@@ -48,11 +48,6 @@ std::vector<std::size_t> contestants(const Choice& choice,
   return untried;
 }
 
-bool has_gpu(const Plan& plan) {
-  return std::ranges::any_of(
-      groups_of(plan), [](const DeviceGroup* group) { return group->kind != DeviceKind::cpu; });
-}
-
 }  // namespace
 
 Speed try_out(const TrainJob& job, const Plan& plan, Seconds time) {
@@ -80,7 +75,6 @@ Seconds trial_time(Seconds measured, Seconds step) {
 
 std::vector<Observation> try_candidates(const TrainJob& job, const Choice& choice, Seconds budget,
                                         const std::function<void()>& on_trial) {
-  if (has_gpu(job.plan)) return {};
   const Clock::time_point begin = Clock::now();
   const double trials = budget / trial_time(measured_time, choice.best().predicted);
   std::size_t most = most_finalists;

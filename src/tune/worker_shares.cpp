@@ -14,6 +14,8 @@
 namespace regatta {
 namespace {
 
+constexpr double slowest = 1000;  // factor of --slow
+
 DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
   for (PlanNode& node : plan.nodes)
     for (DeviceGroup& group : node.groups)
@@ -56,8 +58,21 @@ std::vector<std::int64_t> balanced(TrainJob& job, DeviceGroup& group,
 
 }  // namespace
 
+double take_gpu_slowness(std::vector<std::string>& slow) {
+  constexpr std::string_view gpu = "cuda=";
+  double factor = 1;
+  for (const std::string& flag : slow) {
+    if (!flag.starts_with(gpu)) continue;
+    const char* const end = flag.data() + flag.size();
+    const auto [stop, error] = std::from_chars(flag.data() + gpu.size(), end, factor);
+    if (error != std::errc{} || stop != end || !(factor >= 1 && factor <= slowest))
+      throw InputError("--slow " + flag + ": use cuda=FACTOR with a factor from 1 to 1000");
+  }
+  std::erase_if(slow, [&](const std::string& flag) { return flag.starts_with(gpu); });
+  return factor;
+}
+
 std::vector<double> slow_workers(const std::vector<std::string>& flags, int workers) {
-  constexpr double slowest = 1000;
   if (flags.empty()) return {};
   std::vector<double> slow(static_cast<std::size_t>(workers), 1);
   for (const std::string& flag : flags) {
@@ -70,7 +85,8 @@ std::vector<double> slow_workers(const std::vector<std::string>& flags, int work
     if (number.ec != std::errc{} || number.ptr != equals || times.ec != std::errc{} ||
         times.ptr != end || !(factor >= 1 && factor <= slowest))
       throw InputError("--slow " + flag +
-                       ": use WORKER=FACTOR with a factor from 1 to 1000, such as 1=2");
+                       ": use WORKER=FACTOR or cuda=FACTOR with a factor from 1 to 1000, such as "
+                       "1=2");
     if (worker < 0 || worker >= workers)
       throw InputError("--slow " + flag + ": the plan has CPU workers 0 to " +
                        std::to_string(workers - 1) + "; --workers and --shares say how many");

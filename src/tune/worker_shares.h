@@ -14,6 +14,10 @@ namespace regatta {
 // given. Throws InputError.
 std::vector<double> slow_workers(const std::vector<std::string>& slow, int workers);
 
+// Takes "cuda=2" and such out of `slow`: how many times as long a GPU's tasks take; 1 without it.
+// Throws InputError.
+double take_gpu_slowness(std::vector<std::string>& slow);
+
 // Writes it into the plan. Throws InputError if there are no such workers.
 void slow_down(Plan& plan, const std::vector<std::string>& slow);
 

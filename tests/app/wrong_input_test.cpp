@@ -195,7 +195,6 @@ TEST_F(WrongInput, AWrongNumberIsRefused) {
       {into + "--classes 2", {"labels up to 2", "--classes 3"}},
       {into + "--chunks 3,4", {"7 samples", "batch 8"}},
       {into + "--shares 8", {"--shares"}},
-      {into + "--devices cpu,cuda", {"--shares"}},
       {into + "--devices cpu,cuda --shares 3,4", {"7 samples", "batch 8"}},
       {into + "--devices cpu,cuda --shares 8,x", {"--shares 8,x"}},
       {into + "--chunks 0", {"--chunks 0"}},

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -18,10 +20,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Whom an opened gate lets through.
+// The tasks that may start when a task has ended.
 std::vector<TaskRun*> opened(Gate& gate) {
   std::vector<TaskRun*> through;
-  gate.open([&](TaskRun& run) { through.push_back(&run); });
+  gate.ended.open([&](TaskRun& run) { through.push_back(&run); });
   return through;
 }
 
@@ -29,8 +31,8 @@ TEST(Gate, LetsThroughWhoWaitsForNothingElse) {
   Gate first, second, last;
   Gate::Waiter at_first, at_second;
   TaskRun run;
-  last.wait_for(first, at_first, run);
-  last.wait_for(second, at_second, run);
+  last.wait_for(first.ended, at_first, run);
+  last.wait_for(second.ended, at_second, run);
   EXPECT_FALSE(last.arrives());
   EXPECT_THAT(opened(second), IsEmpty());
   EXPECT_THAT(opened(first), ElementsAre(&run));
@@ -40,7 +42,7 @@ TEST(Gate, WhoIsNotYetHandedOverIsNotLetThrough) {
   Gate first, last;
   Gate::Waiter waiter;
   TaskRun run;
-  last.wait_for(first, waiter, run);
+  last.wait_for(first.ended, waiter, run);
   EXPECT_THAT(opened(first), IsEmpty());
   EXPECT_TRUE(last.arrives());
 }
@@ -50,7 +52,7 @@ TEST(Gate, NobodyWaitsAtAnOpenOne) {
   Gate::Waiter waiter;
   TaskRun run;
   EXPECT_THAT(opened(first), IsEmpty());
-  last.wait_for(first, waiter, run);
+  last.wait_for(first.ended, waiter, run);
   EXPECT_TRUE(last.arrives());
 }
 
@@ -60,7 +62,7 @@ TEST(Gate, LetsThroughManyInTheOrderInWhichTheyCame) {
   std::vector<Gate::Waiter> waiters(gates.size());
   std::vector<TaskRun> runs(gates.size());
   for (std::size_t i = 0; i < gates.size(); ++i) {
-    gates[i].wait_for(first, waiters[i], runs[i]);
+    gates[i].wait_for(first.ended, waiters[i], runs[i]);
     EXPECT_FALSE(gates[i].arrives());
   }
   EXPECT_THAT(opened(first), ElementsAre(&runs[0], &runs[1], &runs[2], &runs[3], &runs[4]));
@@ -69,10 +71,13 @@ TEST(Gate, LetsThroughManyInTheOrderInWhichTheyCame) {
 // Steps of a list, several on their way, carried out in any order that the gates allow.
 class OnTheirWay {
  public:
-  explicit OnTheirWay(const TaskList& list) : list_(list) {}
+  // `on_gpu`: by task, whether a GPU runs it.
+  explicit OnTheirWay(const TaskList& list, std::vector<bool> on_gpu = {})
+      : list_(list), gpu_tasks_(std::move(on_gpu)) {}
 
   void submit() {
     auto& [gates, runs] = lists_.emplace_back(nullptr, std::vector<TaskRun>(size()));
+    for (std::size_t t = 0; t < gpu_tasks_.size(); ++t) runs[t].gpu = gpu_tasks_[t] ? 0 : -1;
     gates = gates_.follow(list_, lists_.size() - 1, runs);
     const auto first_id = static_cast<std::int64_t>(size() * (lists_.size() - 1));
     for (const auto& [task, before] : dependencies_.follow(list_, lists_.size() - 1, first_id))
@@ -86,25 +91,47 @@ class OnTheirWay {
     std::swap(ready_[chance() % ready_.size()], ready_.back());
     const std::size_t id = ready_.back();
     ready_.pop_back();
-    done_.push_back(id);
-    lists_[id / size()].first->open(id % size(),
-                                    [&](TaskRun& run) { ready_.push_back(id_of(run)); });
+    begun_[id] = clock_++;
+    // Tasks of a GPU are only handed to it, and end later, in the order in which they were.
+    const TaskRun& run = lists_[id / size()].second[id % size()];
+    if (run.gpu >= 0) {
+      gates_of(id).open_handed_over(id % size(), [&](TaskRun& next) { make_ready(next); });
+      on_gpu_.push_back(id);
+    } else {
+      end(id);
+    }
     return true;
   }
-  // Edges that were not respected.
+  // The GPU's oldest task ends; false if it has none.
+  bool end_on_gpu() {
+    if (on_gpu_.empty()) return false;
+    const std::size_t id = on_gpu_.front();
+    on_gpu_.pop_front();
+    end(id);
+    return true;
+  }
+  // Edges that were not respected: a task was begun before one that it waits for had ended or, where
+  // a GPU runs both, had been begun.
   int broken() const {
-    std::vector<std::size_t> when(lists_.size() * size());
-    for (std::size_t i = 0; i < done_.size(); ++i) when[done_[i]] = i;
     return static_cast<int>(std::ranges::count_if(waits_, [&](const Dependencies::Edge& edge) {
-      return when[static_cast<std::size_t>(edge.first)] <=
-             when[static_cast<std::size_t>(edge.second)];
+      const auto task = static_cast<std::size_t>(edge.first);
+      const auto before = static_cast<std::size_t>(edge.second);
+      const bool in_order = on_gpu(task) && on_gpu(before);
+      return begun_.at(task) <= (in_order ? begun_ : ended_).at(before);
     }));
   }
-  std::size_t done() const { return done_.size(); }
+  std::size_t done() const { return ended_.size(); }
   std::size_t size() const { return list_.tasks.size(); }
   std::size_t edges() const { return waits_.size(); }
 
  private:
+  ListGates& gates_of(std::size_t id) { return *lists_[id / size()].first; }
+  bool on_gpu(std::size_t id) const { return !gpu_tasks_.empty() && gpu_tasks_[id % size()]; }
+  void make_ready(TaskRun& run) { ready_.push_back(id_of(run)); }
+  void end(std::size_t id) {
+    ended_[id] = clock_++;
+    gates_of(id).open_ended(id % size(), [&](TaskRun& next) { make_ready(next); });
+  }
   std::size_t id_of(const TaskRun& run) const {
     for (std::size_t l = 0; l < lists_.size(); ++l)
       if (&run >= lists_[l].second.data() && &run < lists_[l].second.data() + size())
@@ -118,7 +145,11 @@ class OnTheirWay {
   Dependencies dependencies_;
   std::deque<std::pair<std::shared_ptr<ListGates>, std::vector<TaskRun>>> lists_;
   std::vector<Dependencies::Edge> waits_;
-  std::vector<std::size_t> ready_, done_;
+  std::vector<std::size_t> ready_;
+  std::vector<bool> gpu_tasks_;
+  std::deque<std::size_t> on_gpu_;
+  std::size_t clock_ = 0;
+  std::map<std::size_t, std::size_t> begun_, ended_;  // by task
 };
 
 Blueprint blueprint_of(const Graph& graph) {
@@ -147,6 +178,34 @@ TEST(Gates, KeepTheOrderOfStepsThatOverlap) {
   }
 }
 
+// A GPU's tasks are begun when those before them were handed to it; CPU workers wait for their end.
+TEST(Gates, KeepTheOrderBetweenCoresAndAGpu) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  PlanOptions options{.workers = 2, .chunks = std::vector<std::int64_t>{2}};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  options.shares = {3, 5};
+  options.segments = "block";
+  const Blueprint blueprint = make_blueprint(graph, plan_for(graph, 8, options), {}, true);
+  const TaskList list = lower(blueprint, ListKind::train);
+  std::vector<bool> on_gpu;
+  for (const Task& task : list.tasks)
+    on_gpu.push_back(!task.on_host && blueprint.group(task.group).kind == DeviceKind::cuda);
+  constexpr std::size_t steps = 6;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    OnTheirWay all(list, on_gpu);
+    std::mt19937 chance(seed);
+    for (std::size_t step = 0; step < steps; ++step) {
+      all.submit();
+      for (std::size_t some = chance() % (2 * all.size()); some > 0; --some)
+        if (chance() % 4 == 0 ? !all.end_on_gpu() : !all.carry_out(chance)) break;
+    }
+    while (all.carry_out(chance) || all.end_on_gpu()) {
+    }
+    EXPECT_EQ(all.done(), steps * all.size()) << "a task waits for ever";
+    EXPECT_EQ(all.broken(), 0) << "of " << all.edges();
+  }
+}
+
 // One thread hands over while others carry out.
 TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
   constexpr std::size_t rounds = 2'000, before = 4;
@@ -164,10 +223,10 @@ TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
           while (!go) {
           }
           for (std::size_t i = half; i < before; i += 2)
-            first[i].open([&](TaskRun&) { ++through; });
+            first[i].ended.open([&](TaskRun&) { ++through; });
         });
       go = true;
-      for (std::size_t i = 0; i < before; ++i) last.wait_for(first[i], waiters[i], run);
+      for (std::size_t i = 0; i < before; ++i) last.wait_for(first[i].ended, waiters[i], run);
       if (last.arrives()) ++through;
     }
     ASSERT_EQ(through, 1) << round;

@@ -112,12 +112,16 @@ TEST(GroupedBatchNorm, IsTheSameOnAGpu) {
   const Graph graph =
       grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 2);
   const ReferenceResult<double> truth = reference_run(graph, make_input<double>(graph, 7));
+  const ReferenceResult<float> plain = reference_run(graph, make_input<float>(graph, 7));
+  const auto gradients = joined(truth.parameter_gradients);
+  const double allowed =
+      std::max(3 * distance(joined(plain.parameter_gradients), gradients), 1e-5);
   for (const std::vector<std::int64_t>& chunks :
        std::vector<std::vector<std::int64_t>>{{1}, {2, 4, 2}}) {
     PlanOptions options{.workers = 2, .chunks = chunks, .devices = {DeviceKind::cuda}};
     const ExecutedRun run =
         execute(graph, plan_for(graph, 8, options), make_input<float>(graph, 7), {}, 1);
-    EXPECT_LT(distance(joined(run.gradients), joined(truth.parameter_gradients)), 1e-4);
+    EXPECT_LT(distance(joined(run.gradients), gradients), allowed);
     EXPECT_LT(distance(joined(run.states), joined(truth.states)), 1e-5);
   }
 }

@@ -65,12 +65,14 @@ ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, c
                    Target::of);
   };
 
+  // By then a GPU has met each place of its rings twice: it captures a graph the second time.
+  const int settled = 2 * plan.steps_in_flight;
   ExecutedRun run;
   run.logits = executor.wait(executor.submit(ListKind::evaluate, step)).logits;
   std::size_t captures = 0;
   for (int i = 0; i < steps; ++i) {
     step.update = i + 1;
-    if (i == 6) captures = executor.graph_captures();
+    if (i == settled) captures = executor.graph_captures();
     step.step = static_cast<std::uint64_t>(i);
     const StepResult result = executor.wait(executor.submit(ListKind::train, step));
     run.losses.push_back(std::accumulate(result.losses.begin(), result.losses.end(), 0.0) /
@@ -81,7 +83,7 @@ ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, c
     for (std::uint32_t s = 0; s < graph.states().size(); ++s)
       run.states.push_back(executor.state(StateId{s}));
   }
-  if (steps > 6) run.captures_after_warm_up = executor.graph_captures() - captures;
+  if (steps > settled) run.captures_after_warm_up = executor.graph_captures() - captures;
   for (std::uint32_t p = 0; p < graph.parameters().size(); ++p)
     run.parameters.push_back(executor.parameter(ParameterId{p}));
   return run;

@@ -9,6 +9,7 @@
 #include "models/models.h"
 #include "support/error_text.h"
 #include "support/grouped.h"
+#include "tune/choose_devices.h"
 
 namespace regatta {
 namespace {
@@ -64,6 +65,12 @@ Recipe recipe_of(const Graph& graph, std::int64_t batch) {
   recipe.model = graph.name();
   recipe.batch = batch;
   return recipe;
+}
+
+std::vector<std::int64_t> shares_of(const Plan& plan) {
+  std::vector<std::int64_t> shares;
+  for (const DeviceGroup* group : groups_of(plan)) shares.push_back(share_of(*group));
+  return shares;
 }
 
 Choice chosen(const Graph& graph, std::int64_t batch, const PlanOptions& options,
@@ -165,10 +172,9 @@ TEST(Choose, EveryCandidateCutsBetweenGroups) {
   for (const Candidate& each : choice.candidates)
     EXPECT_EQ(faults(each.plan, graph, 30), std::vector<std::string>{});
   PlanOptions both{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
-  const auto shares = choose_shares(graph, recipe_of(graph, 30), both, on({}));
-  ASSERT_TRUE(shares);
-  EXPECT_EQ(shares->front() % 4, 0);
-  EXPECT_EQ(shares->front() + shares->back(), 30);
+  const std::vector<std::int64_t> shares = shares_of(chosen(graph, 30, both).best().plan);
+  EXPECT_EQ(shares.front() % 4, 0);
+  EXPECT_EQ(shares.front() + shares.back(), 30);
 }
 
 TEST(Choose, AWishThatCannotBeMetIsToldAsWithoutAChoice) {
@@ -258,10 +264,82 @@ TEST(Choose, DevicesShareTheBatchByTheirSpeeds) {
   PlanOptions options{.workers = 2};
   options.devices = {DeviceKind::cpu, DeviceKind::cuda};
   // A GPU that is as fast as one of the two cores.
-  const auto shares = choose_shares(graph, recipe_of(graph, 96), options, on({}));
-  ASSERT_TRUE(shares);
-  EXPECT_EQ((*shares)[0] + (*shares)[1], 96);
-  EXPECT_NEAR(static_cast<double>((*shares)[0]), 64, 3);
+  const std::vector<std::int64_t> shares = shares_of(chosen(graph, 96, options).best().plan);
+  EXPECT_EQ(shares[0] + shares[1], 96);
+  EXPECT_NEAR(static_cast<double>(shares[0]), 64, 3);
+}
+
+// A GPU that is `gpu_speed` times as fast as a core.
+class WithGpu final : public TaskCosts {
+ public:
+  WithGpu(const Blueprint& blueprint, double gpu_speed)
+      : blueprint_(blueprint), core_(blueprint, {}), gpu_speed_(gpu_speed) {}
+  Estimate of(const Task& task, int busy) const override {
+    const Estimate core = core_.of(task, busy);
+    const bool gpu =
+        !task.on_host && blueprint_.group(task.group).kind == DeviceKind::cuda;
+    const double seconds = gpu ? core.seconds / gpu_speed_ : core.seconds;
+    return {seconds, seconds, seconds};
+  }
+  RuntimeCosts runtime() const override { return core_.runtime(); }
+
+ private:
+  const Blueprint& blueprint_;
+  MachineCosts core_;
+  double gpu_speed_;
+};
+
+Choice chosen_beside(double gpu_speed, const char* model, std::int64_t batch, PlanOptions options) {
+  const Graph graph = fuse(build_model(model));
+  options.devices = {DeviceKind::cuda};
+  options.devices_open = true;
+  return choose(graph, recipe_of(graph, batch), options, [=](const Blueprint& blueprint) {
+    return std::make_unique<WithGpu>(blueprint, gpu_speed);
+  });
+}
+
+TEST(Choose, CoresRestBesideAMuchFasterGpu) {
+  const Choice choice = chosen_beside(1000, "lenet5", 64, {.workers = 4, .cpus = 4});
+  EXPECT_EQ(kind_of(choice.best().granularity), PlanKind::gpu);
+  EXPECT_THAT(explain(choice), HasSubstr("roles: the GPU computes, cores load for it"));
+}
+
+TEST(Choose, AGpuThatIsSlowerThanOneCoreRests) {
+  const Choice choice = chosen_beside(0.01, "lenet5", 64, {.workers = 4, .cpus = 4});
+  EXPECT_NE(kind_of(choice.best().granularity), PlanKind::gpu);
+  EXPECT_NE(kind_of(choice.best().granularity), PlanKind::shared);
+  EXPECT_THAT(explain(choice), HasSubstr("roles: cores compute, the GPU rests"));
+}
+
+TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
+  const Choice choice = chosen_beside(3, "resnet18", 32, {.workers = 4, .cpus = 4});
+  ASSERT_EQ(kind_of(choice.best().granularity), PlanKind::shared);
+  const std::vector<std::int64_t> shares = shares_of(choice.best().plan);
+  EXPECT_EQ(shares[0] + shares[1], 32);
+  EXPECT_NEAR(static_cast<double>(shares[1]), 16, 4);
+  EXPECT_THAT(explain(choice), HasSubstr("samples of each batch, cores the others"));
+}
+
+TEST(Choose, AGpuThatIsMadeSlowerGetsLess) {
+  const auto share_of_gpu = [](double slowness) {
+    const Choice choice = chosen_beside(
+        6, "resnet18", 32, {.workers = 4, .cpus = 4, .gpu_slowness = slowness});
+    return choice.best().granularity.gpu_share;
+  };
+  EXPECT_GT(share_of_gpu(1), share_of_gpu(2));
+  EXPECT_GT(share_of_gpu(2), share_of_gpu(4));
+}
+
+TEST(Choose, InFp32AGpusLayoutIsCompared) {
+  const Choice choice = chosen_beside(1000, "lenet5", 64, {.workers = 4, .cpus = 4});
+  std::set<Layout> layouts;
+  for (const Candidate& each : choice.candidates)
+    for (const DeviceGroup* group : groups_of(each.plan))
+      if (group->kind == DeviceKind::cuda) layouts.insert(group->layout);
+  EXPECT_EQ(layouts, (std::set{Layout::nhwc, Layout::nchw}));
+  EXPECT_EQ(gpu_layouts({}, Precision::bf16), std::vector{Layout::nhwc});
+  EXPECT_EQ(gpu_layouts({.gpu_layout = Layout::nchw}, Precision::fp32),
+            std::vector{Layout::nchw});
 }
 
 // As a machine, but a sample takes so long to load.

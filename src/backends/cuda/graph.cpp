@@ -41,6 +41,10 @@ CapturedGraph& CapturedGraph::operator=(CapturedGraph&& other) noexcept {
 
 void CapturedGraph::launch(Stream stream) const { check(cudaGraphLaunch(executable_, stream)); }
 
+void enqueue_copy(Stream stream, void* to, const void* from, std::size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+
 bool all_finite(Stream stream, const void* values, Dtype dtype, std::size_t count) {
   // Of a float or a bf16 that is infinite or not a number, all bits of the exponent are set.
   const auto none_of = [&]<class Bits>(Bits exponent) {

@@ -26,6 +26,9 @@ class CapturedGraph {
   CUgraphExec_st* executable_ = nullptr;
 };
 
+// Between main memory, which must be pinned, and the device's; may be captured.
+void enqueue_copy(Stream stream, void* to, const void* from, std::size_t bytes);
+
 // Whether no value in device memory is infinite or not a number; waits for the stream.
 bool all_finite(Stream stream, const void* values, Dtype dtype, std::size_t count);
 

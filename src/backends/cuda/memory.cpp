@@ -26,14 +26,37 @@ DeviceMemory on_device(std::span<const std::uint8_t> bytes, const std::string& w
   return memory;
 }
 
+namespace {
+
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    check(cudaGetDevice(&before_));
+    if (before_ != device) check(cudaSetDevice(device));
+  }
+  ~OnDevice() { cudaSetDevice(before_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace
+
+// On the thread's own stream, not on the default one, which may not be used while another thread
+// captures.
+void copy(int device, std::span<const Copy> copies) {
+  const OnDevice current(device);
+  for (const Copy& each : copies)
+    check(cudaMemcpyAsync(each.to, each.from, each.bytes, cudaMemcpyDefault, cudaStreamPerThread));
+  check(cudaStreamSynchronize(cudaStreamPerThread));
+}
+
 void zero(int device, void* data, std::size_t bytes) {
-  int before = 0;
-  check(cudaGetDevice(&before));
-  check(cudaSetDevice(device));
-  // Not the default stream, which may not be used while another thread captures.
+  const OnDevice current(device);
   check(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
   check(cudaStreamSynchronize(cudaStreamPerThread));
-  check(cudaSetDevice(before));
 }
 
 }  // namespace regatta::cuda

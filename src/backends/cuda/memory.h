@@ -34,8 +34,14 @@ class DeviceMemory {
 // A copy of `bytes` on the current device, which is there when this returns; empty if they are.
 DeviceMemory on_device(std::span<const std::uint8_t> bytes, const std::string& what);
 
-// Zeroes memory of a device that nobody uses yet; any thread may call it.
-void zero(int device, void* data, std::size_t bytes);
+// Any thread may call these; what they do is done when they return.
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+void copy(int device, std::span<const Copy> copies);         // between main memory and the device's
+void zero(int device, void* data, std::size_t bytes);  // memory that nobody uses yet
 
 // Offsets inside a workspace: cuDNN and vector loads want whole lines.
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }

@@ -1,0 +1,199 @@
+#include "tune/choose_devices.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "graph/graph.h"
+
+namespace regatta {
+namespace {
+
+// Less known than this, predictions would compare guesses.
+constexpr double mostly_measured = 0.5;
+
+class DeviceSearch {
+ public:
+  DeviceSearch(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+               const CostsFor& costs)
+      : graph_(graph), recipe_(recipe), options_(options), costs_(costs) {}
+
+  Choice run() {
+    const bool both_named = options_.devices.size() > 1;
+    if (options_.devices_open || !both_named) gpu_alone();
+    if (options_.devices_open && recipe_.precision != Precision::tf32) cores_alone();
+    if (both_named || options_.devices_open) shared();
+    choice_.devices_open = options_.devices_open;
+    // Guesses are not compared with measurements. Where nothing is known, the GPU is the better guess.
+    const auto known = [](const Candidate& each) { return each.known >= mostly_measured; };
+    std::vector<Candidate>& all = choice_.candidates;
+    choice_.by_costs = std::ranges::any_of(all, known);
+    std::erase_if(all, [&](const Candidate& each) {
+      if (choice_.by_costs) return !known(each);
+      return !both_named && kind_of(each.granularity) != PlanKind::gpu;
+    });
+    std::ranges::stable_sort(all, {}, &Candidate::predicted);
+    return std::move(choice_);
+  }
+
+ private:
+  PlanOptions options_for(std::vector<DeviceKind> devices) const {
+    PlanOptions options = options_;
+    options.devices = std::move(devices);
+    return options;
+  }
+
+  void add(Candidate candidate) {
+    ++choice_.compared;
+    choice_.candidates.push_back(std::move(candidate));
+  }
+
+  void gpu_alone() {
+    PlanOptions options = options_for({DeviceKind::cuda});
+    for (const Layout layout : gpu_layouts(options_, recipe_.precision)) {
+      options.gpu_layout = layout;
+      add(candidate_of(graph_, recipe_, make_plan(graph_, recipe_, options), costs_));
+    }
+  }
+
+  void cores_alone() {
+    Choice found = choose(graph_, recipe_, options_for({DeviceKind::cpu}), costs_);
+    choice_.compared += found.compared;
+    // The best of each kind: of those, trials choose.
+    std::map<PlanKind, int> taken;
+    for (Candidate& each : found.candidates)
+      if (taken[kind_of(each.granularity)]++ == 0) choice_.candidates.push_back(std::move(each));
+  }
+
+  void shared() {
+    const std::int64_t granule = granule_of(graph_);
+    const std::int64_t pieces = granules_of(graph_, recipe_.batch);
+    if (pieces < 2) return;
+    PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
+    const int cpus = cpus_to_compute(options);
+    // All cores on one chunk, or each on its own: what is measured.
+    std::vector<int> teams{options_.team.value_or(1)};
+    if (!options_.team && cpus > 1) teams.push_back(cpus);
+    for (const Layout layout : gpu_layouts(options_, recipe_.precision))
+      for (const int team : teams) {
+        options.gpu_layout = layout;
+        options.team = team;
+        options.workers = cpus / team * team;
+        share_best(options, granule, pieces);
+      }
+  }
+
+  // The time of a step first falls and then rises as cores get more samples: golden sections find
+  // the least.
+  void share_best(const PlanOptions& options, std::int64_t granule, std::int64_t pieces) {
+    std::map<std::int64_t, Candidate> tried;  // by granules of the CPU's share
+    const auto at = [&](std::int64_t share) -> const Candidate& {
+      const auto found = tried.find(share);
+      return found != tried.end() ? found->second
+                                  : tried.emplace(share, with(options, share * granule)).first->second;
+    };
+    const auto seconds = [&](std::int64_t share) { return at(share).predicted; };
+    std::int64_t low = 1, high = pieces - 1;
+    while (high - low > 2) {
+      const std::int64_t third = std::max<std::int64_t>((high - low) / 3, 1);
+      if (seconds(low + third) <= seconds(high - third))
+        high -= third;
+      else
+        low += third;
+    }
+    for (std::int64_t share = low; share <= high; ++share) at(share);
+    const auto best = std::ranges::min_element(
+        tried, {}, [](const auto& each) { return each.second.predicted; });
+    choice_.compared += tried.size() - 1;
+    add(best->second);
+  }
+
+  Candidate with(PlanOptions options, std::int64_t cpu_share) const {
+    options.shares = {cpu_share, recipe_.batch - cpu_share};
+    const std::int64_t workers = options.workers / *options.team;
+    if (!options.chunks) options.chunks = {std::min(workers, granules_of(graph_, cpu_share))};
+    return candidate_of(graph_, recipe_, make_plan(graph_, recipe_, options), costs_);
+  }
+
+  const Graph& graph_;
+  const Recipe& recipe_;
+  const PlanOptions& options_;
+  const CostsFor& costs_;
+  Choice choice_;
+};
+
+const Candidate* best_of(const Choice& choice, PlanKind kind) {
+  const Candidate* best = nullptr;
+  for (const Candidate& each : choice.candidates)
+    if (kind_of(each.granularity) == kind && (!best || each.expected() < best->expected()))
+      best = &each;
+  return best;
+}
+
+const Candidate* best_of_cores(const Choice& choice) {
+  const Candidate* best = nullptr;
+  for (const PlanKind kind : {PlanKind::alone, PlanKind::workers, PlanKind::teams}) {
+    const Candidate* each = best_of(choice, kind);
+    if (each && (!best || each->expected() < best->expected())) best = each;
+  }
+  return best;
+}
+
+std::string milliseconds(const Candidate& candidate) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3g ms a step%s", 1e3 * candidate.expected().count(),
+                candidate.was_tried() ? "" : " (predicted)");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision) {
+  if (options.gpu_layout) return {*options.gpu_layout};
+  // Tensor cores read channels last: for them the other layout is only detours.
+  if (precision != Precision::fp32) return {Layout::nhwc};
+  return {Layout::nhwc, Layout::nchw};
+}
+
+Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+                      const CostsFor& costs) {
+  return DeviceSearch(graph, recipe, options, costs).run();
+}
+
+std::string roles_of(const Choice& choice) {
+  if (!choice.devices_open) return "";
+  const Candidate* gpu = best_of(choice, PlanKind::gpu);
+  const Candidate* cores = best_of_cores(choice);
+  const Candidate* both = best_of(choice, PlanKind::shared);
+  const PlanKind taken = kind_of(choice.best().granularity);
+  std::string text = "roles: ";
+  if (taken == PlanKind::gpu)
+    text += "the GPU computes, cores load for it";
+  else if (taken == PlanKind::shared)
+    text += "the GPU computes " + std::to_string(choice.best().granularity.gpu_share) +
+            " samples of each batch, cores the others";
+  else
+    text += "cores compute, the GPU rests";
+  text += ": " + milliseconds(choice.best()) + "\n";
+  if (gpu && cores && both) {
+    const double speed_gpu = 1 / gpu->expected().count(), speed_cores = 1 / cores->expected().count();
+    const double speed_both = 1 / both->expected().count();
+    char line[240];
+    std::snprintf(line, sizeof line,
+                  "  cores alone have %.3g%% of the GPU's speed: together they could reach %.3g%% of "
+                  "it at most,\n  and reach %.3g%%, meeting and reducing included\n",
+                  100 * speed_cores / speed_gpu, 100 * (1 + speed_cores / speed_gpu),
+                  100 * speed_both / speed_gpu);
+    text += line;
+  }
+  if (gpu && taken != PlanKind::gpu) text += "  the GPU alone: " + milliseconds(*gpu) + "\n";
+  if (cores && (taken == PlanKind::gpu || taken == PlanKind::shared))
+    text += "  cores alone: " + milliseconds(*cores) + "\n";
+  if (both && taken != PlanKind::shared)
+    text += "  sharing, " + std::to_string(both->granularity.gpu_share) +
+            " samples on the GPU: " + milliseconds(*both) + "\n";
+  return text;
+}
+
+}  // namespace regatta

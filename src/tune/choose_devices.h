@@ -1,0 +1,23 @@
+// Which devices of a machine with a GPU compute, and how the batch is shared among them: the GPU
+// alone while cores load for it, cores alone, or both.
+#pragma once
+
+#include <string>
+
+#include "tune/choose.h"
+
+namespace regatta {
+
+// The layouts that a GPU's plan is to be compared in: one where the user or the precision decides.
+std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision);
+
+// options.devices names a GPU. With options.devices_open any of the three ways may be chosen;
+// otherwise the devices named compute, all of them.
+Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
+                      const CostsFor& costs);
+
+// What each device is for in the chosen plan, and what the other ways would have taken; empty where
+// nothing was to be chosen.
+std::string roles_of(const Choice& choice);
+
+}  // namespace regatta
