@@ -80,9 +80,11 @@ endif()
 add_executable(regatta_decode_bench EXCLUDE_FROM_ALL bench/decode/decode.cpp)
 target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
 
-# Batch norm's passes beside plain streams, on one core (docs/cpu.md).
+# On one core: batch norm beside plain streams (docs/cpu.md), sparse convolutions beside dense ones
+# (docs/tickets.md).
 find_package(benchmark QUIET)
 if(TARGET benchmark::benchmark)
-  add_executable(regatta_cpu_bench EXCLUDE_FROM_ALL bench/cpu/batch_norm.cpp)
+  add_executable(regatta_cpu_bench EXCLUDE_FROM_ALL bench/cpu/batch_norm.cpp
+                 bench/cpu/sparse_convolution.cpp)
   target_link_libraries(regatta_cpu_bench PRIVATE regatta_internal regatta_lib benchmark::benchmark)
 endif()

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -27,6 +26,7 @@
 #include "tickets/worker.h"
 #include "train/job.h"
 #include "train/loop.h"
+#include "transport/launcher.h"
 
 namespace regatta::app {
 namespace {
@@ -178,7 +178,7 @@ TrainFacts facts_of(const std::vector<std::string>& train) {
   arguments.insert(arguments.end(), {"--explain", "--json", file.string(), "--quiet"});
   if (flag_value(train, "--granularity").empty())
     arguments.insert(arguments.end(), {"--granularity", "fixed"});
-  const ProgramResult ran = regatta::run_program(arguments);
+  const ProgramResult ran = regatta::run_program(arguments, {no_rank});
   if (ran.status != 0) {
     const std::string line = ran.first_line();
     const std::string name = "regatta: ";
@@ -198,7 +198,7 @@ void declare_work(CLI::App& app, WorkFlags& flags) {
       ->type_name("N")
       ->check(whole_number(1, most_workers));
   app.add_option("--jobs", flags.jobs,
-                 "jobs side by side, which share the CPUs; auto tries what is fastest")
+                 "jobs side by side, which share the CPUs; auto tries which number is fastest")
       ->type_name("K|auto")
       ->capture_default_str();
   add_json_flag(app, flags.json_file);
@@ -220,8 +220,6 @@ int work_on(const fs::path& search, const WorkFlags& flags) {
                                  .data = flags.data,
                                  .cpus = cpus,
                                  .gpus = gpu ? 1 : 0};
-  // Workers of StarPU would all bind to the first CPUs.
-  if (flags.jobs != "1" || cpus < available_cpus()) ::setenv("STARPU_WORKERS_NOBIND", "1", 0);
   ProgramTrainer trainer(trainer_options);
   const std::string machine = host_name() + ", " + std::to_string(cpus) + " CPU" +
                               (cpus == 1 ? "" : "s") + (gpu ? ", GPU" : "");

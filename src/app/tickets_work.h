@@ -12,7 +12,7 @@ namespace regatta::app {
 
 struct WorkFlags {
   std::optional<int> workers;       // CPUs of this worker
-  std::string jobs = "1";           // side by side: a number, or auto
+  std::string jobs = "auto";        // side by side: a number, or auto
   std::optional<std::string> data;  // where the data lies here
   bool again = false;               // failed jobs too
   std::optional<std::string> json_file;

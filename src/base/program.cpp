@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -56,11 +58,29 @@ std::string ProgramResult::first_line() const {
   return output.substr(0, output.find_first_of("\r\n"));
 }
 
-ProgramResult run_program(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
+  std::vector<std::string> variables = changes;
+  for (char** each = environ; each && *each; ++each) {
+    const std::string_view variable = *each;
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    if (std::ranges::none_of(changes, [&](const auto& change) { return change.starts_with(name); }))
+      variables.emplace_back(variable);
+  }
+  return variables;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& changes) {
+  const std::vector<std::string> environment = environment_with(changes);
+  const std::vector<char*> argv = pointers_to(arguments), variables = pointers_to(environment);
 
   Pipe output = make_pipe();
   FileActions actions;
@@ -69,7 +89,8 @@ ProgramResult run_program(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_adddup2(actions.get(), output.writer.get(), STDERR_FILENO);
 
   pid_t child = 0;
-  const int code = ::posix_spawnp(&child, argv[0], actions.get(), nullptr, argv.data(), environ);
+  const int code =
+      ::posix_spawnp(&child, argv[0], actions.get(), nullptr, argv.data(), variables.data());
   if (code == ENOENT) throw InputError("the program '" + arguments[0] + "' is not installed");
   if (code != 0)
     throw InputError("the program '" + arguments[0] + "' cannot be run: " + std::strerror(code));

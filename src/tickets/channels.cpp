@@ -20,10 +20,10 @@ const std::vector<float>& tensor(const Weights& weights, const std::string& name
   return found->second;
 }
 
-// Channels that stay or go together.
-class Sets {
+// Disjoint sets (union-find) of channels: those of one set stay or go together.
+class ChannelSets {
  public:
-  explicit Sets(std::size_t count) : parent_(count), kept_(count) {
+  explicit ChannelSets(std::size_t count) : parent_(count), kept_(count) {
     std::iota(parent_.begin(), parent_.end(), std::size_t{0});
   }
   std::size_t root(std::size_t i) {
@@ -42,7 +42,7 @@ class Sets {
 class Planning {
  public:
   Planning(const Graph& network, const Weights& weights)
-      : graph_(network), weights_(weights), of_(network.nodes().size()) {}
+      : graph_(network), weights_(weights), channels_(network.nodes().size()) {}
 
   std::vector<Channels> run() {
     for (const Node& node : graph_.nodes())
@@ -55,20 +55,22 @@ class Planning {
         if (node.id != graph_.loss()) changed |= keep_one(node) || keep_stand_in(node);
     }
     for (const Node& node : graph_.nodes())
-      for (std::size_t c = 0; c < of(node).count(); ++c) of(node).kept[c] = kept(node, c);
-    return std::move(of_);
+      for (std::size_t c = 0; c < channels_of(node).count(); ++c)
+        channels_of(node).kept[c] = kept(node, c);
+    return std::move(channels_);
   }
 
  private:
-  Channels& of(NodeId id) { return of_[id.value]; }
-  Channels& of(const Node& node) { return of_[node.id.value]; }
-  Channels& input_of(const Node& node) { return of(node.inputs.front()); }
+  Channels& channels_of(NodeId id) { return channels_[id.value]; }
+  Channels& channels_of(const Node& node) { return channels_[node.id.value]; }
+  Channels& input_of(const Node& node) { return channels_of(node.inputs.front()); }
+  // Its values reach the logits and depend on the sample.
   static bool live(const Channels& value, std::size_t c) {
     return value.needed[c] && !value.constant[c];
   }
 
   void set_count(const Node& node, std::size_t count, std::size_t features) {
-    Channels& value = of(node);
+    Channels& value = channels_of(node);
     value.features = features;
     value.constant.resize(count);
     value.needed.resize(count);
@@ -88,16 +90,17 @@ class Planning {
         const auto pixels = static_cast<std::size_t>(node.shape.elements());
         const std::size_t count = input_of(node).count();
         set_count(node, count, vector ? pixels / count : 1);
-        for (std::size_t c = 0; c < count; ++c) of(node).constant[c] = passed_constant(node, c);
+        for (std::size_t c = 0; c < count; ++c)
+          channels_of(node).constant[c] = passed_constant(node, c);
         break;
       }
       case ChannelUse::joins: {
         std::size_t count = 0;
-        for (const NodeId input : node.inputs) count += of(input).count();
+        for (const NodeId input : node.inputs) count += channels_of(input).count();
         set_count(node, count, 1);
-        auto next = of(node).constant.begin();
+        auto next = channels_of(node).constant.begin();
         for (const NodeId input : node.inputs)
-          next = std::ranges::copy(of(input).constant, next).out;
+          next = std::ranges::copy(channels_of(input).constant, next).out;
         break;
       }
       case ChannelUse::closed:
@@ -118,7 +121,7 @@ class Planning {
         constant = input.constant[c] && (*input.constant[c] == 0 || !pads(node));
         if (constant) value += *input.constant[c] * layer.sum(row, c);
       }
-      if (constant) of(node).constant[row] = value;
+      if (constant) channels_of(node).constant[row] = value;
     }
   }
 
@@ -137,7 +140,7 @@ class Planning {
     if (node.op->name == "relu") return std::max(*x, 0.0);
     if (node.op->name == "relu6") return std::clamp(*x, 0.0, 6.0);
     if (node.op->name == "add") {
-      const std::optional<double> y = of(node.inputs[1]).constant[c];
+      const std::optional<double> y = channels_of(node.inputs[1]).constant[c];
       return y ? std::optional(*x + *y) : std::nullopt;
     }
     if (node.op->name == "average_pool" && *x != 0 && pads(node)) return std::nullopt;
@@ -168,7 +171,7 @@ class Planning {
       need_all(node.inputs.front());
       return;
     }
-    const Channels& value = of(node);
+    const Channels& value = channels_of(node);
     switch (channel_use(graph_, node)) {
       case ChannelUse::mixes: {
         Channels& input = input_of(node);
@@ -181,13 +184,13 @@ class Planning {
       case ChannelUse::passes:
         for (std::size_t c = 0; c < value.count(); ++c)
           for (const NodeId input : node.inputs)
-            if (live(value, c)) of(input).needed[c] = true;
+            if (live(value, c)) channels_of(input).needed[c] = true;
         break;
       case ChannelUse::joins: {
         std::size_t at = 0;
         for (const NodeId input : node.inputs)
-          for (std::size_t c = 0; c < of(input).count(); ++c, ++at)
-            if (live(value, at)) of(input).needed[c] = true;
+          for (std::size_t c = 0; c < channels_of(input).count(); ++c, ++at)
+            if (live(value, at)) channels_of(input).needed[c] = true;
         break;
       }
       case ChannelUse::closed:
@@ -196,13 +199,13 @@ class Planning {
     }
   }
 
-  void need_all(NodeId id) { of(id).needed.assign(of(id).count(), true); }
+  void need_all(NodeId id) { channels_of(id).needed.assign(channels_of(id).count(), true); }
 
   // --- what stays
 
   void tie() {
     std::size_t count = 0;
-    for (const Channels& value : of_) {
+    for (const Channels& value : channels_) {
       first_.push_back(count);
       count += value.count();
     }
@@ -212,7 +215,7 @@ class Planning {
       const ChannelUse use = channel_use(graph_, node);
       std::size_t at = 0;
       for (const NodeId input : node.inputs)
-        for (std::size_t c = 0; c < of(input).count(); ++c, ++at) {
+        for (std::size_t c = 0; c < channels_of(input).count(); ++c, ++at) {
           if (use == ChannelUse::passes) sets_->join(number(node.id, c), number(input, c));
           if (use == ChannelUse::joins) sets_->join(number(node.id, at), number(input, c));
         }
@@ -221,10 +224,11 @@ class Planning {
       if (node.id == graph_.loss()) continue;
       const bool closed = channel_use(graph_, node) == ChannelUse::closed;
       const bool fixed = closed || node.id == graph_.logits();
-      for (std::size_t c = 0; c < of(node).count(); ++c)
-        if (fixed || live(of(node), c)) sets_->keep(number(node.id, c));
+      for (std::size_t c = 0; c < channels_of(node).count(); ++c)
+        if (fixed || live(channels_of(node), c)) sets_->keep(number(node.id, c));
       for (const NodeId input : node.inputs)
-        for (std::size_t c = 0; closed && c < of(input).count(); ++c) sets_->keep(number(input, c));
+        for (std::size_t c = 0; closed && c < channels_of(input).count(); ++c)
+          sets_->keep(number(input, c));
     }
   }
 
@@ -239,9 +243,9 @@ class Planning {
 
   // A value has one channel at least.
   bool keep_one(const Node& node) {
-    for (std::size_t c = 0; c < of(node).count(); ++c)
+    for (std::size_t c = 0; c < channels_of(node).count(); ++c)
       if (kept(node, c)) return false;
-    sets_->keep(number(node.id, largest_constant(of(node))));
+    sets_->keep(number(node.id, largest_constant(channels_of(node))));
     return true;
   }
 
@@ -250,7 +254,7 @@ class Planning {
     if (channel_use(graph_, node) != ChannelUse::mixes) return false;
     if (!pads(node) && bias_of(graph_, node, weights_)) return false;
     const Node& from = graph_.node(node.inputs.front());
-    const Channels& input = of(from);
+    const Channels& input = channels_of(from);
     const auto counts = [&](std::size_t c) { return input.constant[c].value_or(0) != 0; };
     const LayerWeights layer = layer_weights(graph_, node, weights_, input.count());
     bool lacks = false;
@@ -266,9 +270,9 @@ class Planning {
 
   const Graph& graph_;
   const Weights& weights_;
-  std::vector<Channels> of_;        // by node
+  std::vector<Channels> channels_;  // by node
   std::vector<std::size_t> first_;  // by node: the number of its first channel
-  std::optional<Sets> sets_;
+  std::optional<ChannelSets> sets_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/program.h"
 
 namespace regatta::tickets {
 namespace {
@@ -20,10 +21,10 @@ int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 +
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
-                           const std::filesystem::path& said) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+                           const std::filesystem::path& said,
+                           const std::vector<std::string>& changes) {
+  const std::vector<std::string> environment = environment_with(changes);
+  const std::vector<char*> argv = pointers_to(arguments), variables = pointers_to(environment);
   const Descriptor input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const Descriptor output(::open(said.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!output) throw InputError("cannot create '" + said.string() + "': " + std::strerror(errno));
@@ -40,7 +41,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
   ::dup2(input.get(), STDIN_FILENO);
   ::dup2(output.get(), STDOUT_FILENO);
   ::dup2(output.get(), STDERR_FILENO);
-  ::execv(argv[0], argv.data());
+  ::execve(argv[0], argv.data(), variables.data());
   ::_exit(127);
 }
 

@@ -16,7 +16,10 @@ std::vector<float> gather(const std::vector<float>& values, const std::vector<st
 class Compacting {
  public:
   Compacting(const Graph& network, const Weights& weights, const Mask& mask)
-      : graph_(network), weights_(weights), mask_(mask), of_(plan_channels(network, weights)) {}
+      : graph_(network),
+        weights_(weights),
+        mask_(mask),
+        channels_(plan_channels(network, weights)) {}
 
   Compacted run() {
     Compacted result{.network = smaller_network(), .weights = {}, .mask = {}};
@@ -29,20 +32,20 @@ class Compacting {
         pass(node, result);
       if (node.op->name != "conv" && node.op->name != "dense") continue;
       result.channels_before += node.shape.channels();
-      result.channels_after += std::ssize(of(node).kept_ones());
+      result.channels_after += std::ssize(channels_of(node).kept_ones());
     }
     return result;
   }
 
  private:
-  const Channels& of(const Node& node) const { return of_[node.id.value]; }
+  const Channels& channels_of(const Node& node) const { return channels_[node.id.value]; }
   const std::string& name(ParameterId id) const { return graph_.parameter(id).name; }
 
   Graph smaller_network() const {
     GraphBuilder builder(graph_.name() + "-compact");
     for (const Node& node : graph_.nodes()) {
       Attributes attributes = node.attributes;
-      const auto left = static_cast<std::int64_t>(of(node).kept_ones().size());
+      const auto left = static_cast<std::int64_t>(channels_of(node).kept_ones().size());
       if (node.op->name == "dense") attributes.set("features", left);
       if (node.op->name == "conv") {
         attributes.set("channels", left);
@@ -55,9 +58,10 @@ class Compacting {
 
   // A convolution or dense layer: rows and columns that stay, and what constants that went gave.
   void mix(const Node& node, Compacted& result) const {
-    const Channels& input = of(graph_.node(node.inputs.front()));
+    const Channels& input = channels_of(graph_.node(node.inputs.front()));
     const LayerWeights layer = layer_weights(graph_, node, weights_, input.count());
-    const std::vector<std::size_t> rows = of(node).kept_ones(), columns = input.kept_ones();
+    const std::vector<std::size_t> rows = channels_of(node).kept_ones(),
+                                   columns = input.kept_ones();
     const std::vector<float>* old_bias = bias_of(graph_, node, weights_);
     const std::optional<std::size_t> stand_in = input.stand_in();
     const bool by_bias = old_bias && !pads(node);
@@ -97,7 +101,7 @@ class Compacting {
 
   // Anything else: whatever it has of channels. A depthwise convolution has a filter of each.
   void pass(const Node& node, Compacted& result) const {
-    const Channels& value = of(node);
+    const Channels& value = channels_of(node);
     const auto take = [&](const Parameter& parameter) {
       const std::vector<float>& values = weights_.at(parameter.name);
       const bool by_channel =
@@ -124,7 +128,7 @@ class Compacting {
   const Graph& graph_;
   const Weights& weights_;
   const Mask& mask_;
-  std::vector<Channels> of_;  // by node
+  std::vector<Channels> channels_;  // by node
 };
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace regatta::tickets {
 namespace {
 
-constexpr int most_workers_asked = 100000;  // more is a slip of the pen, and takes minutes
+// Larger numbers are typing errors, and an estimate for them takes minutes.
+constexpr int most_workers_asked = 100000;
 
 std::optional<double> positive(std::string_view text) {
   double value = 0;

@@ -46,7 +46,8 @@ void add_spans(const Job& job, const JobState& state, std::vector<WorkSpan>& spa
     const LogEntry& claim = state.entries[i];
     const LogEntry& next = state.entries[i + 1];
     if (claim.kind != EntryKind::claim) continue;
-    spans.push_back({claim.worker, job.id, claim.body.value("at", 0.0), next.body.value("at", 0.0),
+    spans.push_back({claim.worker, claim.body.value("machine", ""), job.id,
+                     claim.body.value("at", 0.0), next.body.value("at", 0.0),
                      next.kind == EntryKind::result});
   }
 }
@@ -110,6 +111,49 @@ double side_by_side(const WorkSpan& span, const std::vector<WorkSpan>& spans) {
   return together / (span.end - span.begin);
 }
 
+// How long in all no worker had a job, counting pauses that are longer than `least`.
+double pauses_of(std::vector<WorkSpan> spans, double least) {
+  std::ranges::sort(spans, {}, &WorkSpan::begin);
+  double pauses = 0, reached = spans.empty() ? 0 : spans.front().begin;
+  for (const WorkSpan& span : spans) {
+    if (span.begin - reached > least) pauses += span.begin - reached;
+    reached = std::max(reached, span.end);
+  }
+  return pauses;
+}
+
+// By worker, the first of the workers on its machine that it carries on: one that had ended before
+// this one began.
+std::map<std::string, std::string> carried_on(const std::vector<WorkSpan>& spans) {
+  struct Stay {
+    std::string worker, machine;
+    double begin = 0, end = 0;
+  };
+  std::map<std::string, Stay> stays;
+  for (const WorkSpan& span : spans) {
+    Stay& stay = stays.try_emplace(span.worker, span.worker, span.machine, span.begin, span.end)
+                     .first->second;
+    stay.begin = std::min(stay.begin, span.begin);
+    stay.end = std::max(stay.end, span.end);
+  }
+  std::vector<Stay> in_order;
+  for (const auto& [worker, stay] : stays) in_order.push_back(stay);
+  std::ranges::stable_sort(in_order, {}, &Stay::begin);
+  std::vector<Stay> first;  // with the end of the last worker that carries it on
+  std::map<std::string, std::string> carries_on;
+  for (const Stay& stay : in_order) {
+    const auto before = std::ranges::find_if(first, [&](const Stay& each) {
+      return each.machine == stay.machine && each.end <= stay.begin;
+    });
+    carries_on[stay.worker] = before == first.end() ? stay.worker : before->worker;
+    if (before == first.end())
+      first.push_back(stay);
+    else
+      before->end = stay.end;
+  }
+  return carries_on;
+}
+
 Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   Scaling scaling;
   double fastest = 0, begin = std::numeric_limits<double>::infinity(), end = 0, images = 0;
@@ -119,11 +163,12 @@ Scaling scaling_of(const SearchFolder& folder, const Results& results) {
     end = std::max(end, span.end);
     if (span.finished) at_a_time[span.job] = side_by_side(span, results.spans);
   }
+  const std::map<std::string, std::string> first_of = carried_on(results.spans);
   std::map<std::string, double> speeds;  // by worker: images/s of all its jobs together
   for (const ResultRow& row : results.rows) {
     images += static_cast<double>(row.job.steps * folder.search().samples_per_step);
     if (row.images_per_s <= 0) continue;
-    double& speed = speeds[row.worker];
+    double& speed = speeds[first_of.at(row.worker)];
     const auto found = at_a_time.find(row.job.id);
     speed = std::max(speed, row.images_per_s * (found == at_a_time.end() ? 1 : found->second));
     fastest = std::max(fastest, speed);
@@ -131,7 +176,8 @@ Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   scaling.workers = speeds.size();
   if (fastest <= 0 || end <= begin) return scaling;
   scaling.work_s = images / fastest;
-  scaling.span_s = end - begin;
+  scaling.pauses_s = pauses_of(results.spans, folder.search().lease.count());
+  scaling.span_s = end - begin - scaling.pauses_s;
   scaling.speed_up = scaling.work_s / scaling.span_s;
   for (const auto& [worker, speed] : speeds) scaling.ideal += speed / fastest;
   scaling.of_ideal = scaling.speed_up / scaling.ideal;
@@ -207,6 +253,7 @@ Json to_json(const Scaling& scaling) {
   return {{"workers", scaling.workers},
           {"work_s", scaling.work_s},
           {"span_s", scaling.span_s},
+          {"pauses_s", scaling.pauses_s},
           {"speed_up", scaling.speed_up},
           {"ideal", scaling.ideal},
           {"of_ideal", scaling.of_ideal},

@@ -30,7 +30,7 @@ struct ResultRow {
 
 // The time that a worker spent on a job, by its own machine's time of day.
 struct WorkSpan {
-  std::string worker, job;
+  std::string worker, machine, job;
   double begin = 0, end = 0;  // seconds since 1970
   bool finished = false;      // else it was given back, broke off or was taken over
 };
@@ -55,12 +55,16 @@ struct Win {
   double spread = 0;         // at the last level: the larger of both ranges over seeds
 };
 
+// How well the workers were used. A worker that was started again on the same machine, after it had
+// ended, counts as the same one; times in which no worker had a job for longer than a lease, such
+// as nights between two sittings, do not count.
 struct Scaling {
   std::size_t workers = 0;
   // Seconds that all finished jobs would take on the fastest worker alone, with as many jobs side
   // by side as it ran.
   double work_s = 0;
-  double span_s = 0;       // from the first claim to the last result
+  double span_s = 0;       // from the first claim to the last result, without pauses
+  double pauses_s = 0;     // in which no worker had a job
   double speed_up = 0;     // work / span
   double ideal = 0;        // all workers' speeds together, each with its jobs side by side, beside
                            // the fastest worker's

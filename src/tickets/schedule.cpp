@@ -15,7 +15,7 @@ std::vector<std::vector<std::size_t>> followers_of(const std::vector<JobWork>& j
   return followers;
 }
 
-// So that every job comes after all that it waits for.
+// A topological order: every job comes after all jobs that it waits for.
 std::vector<std::size_t> in_order(const std::vector<JobWork>& jobs,
                                   const std::vector<std::vector<std::size_t>>& followers) {
   std::vector<std::size_t> waits(jobs.size()), order;
@@ -33,8 +33,9 @@ std::vector<std::size_t> in_order(const std::vector<JobWork>& jobs,
 std::vector<PlacedJob> place(const std::vector<JobWork>& jobs, const std::vector<Seconds>& ready_at,
                              std::vector<WorkerSpeed> workers) {
   const std::vector<double> chains = longest_chains(jobs);
-  // A job's chain is longer than those of its followers, so this order respects all dependencies
-  // but those between jobs without work; places in the topological order settle these.
+  // A job's chain is longer than those of its followers, so the order of falling chains respects
+  // dependencies. Jobs without work have chains as long as their followers'; the stable sort leaves
+  // these in their topological order.
   std::vector<std::size_t> order = in_order(jobs, followers_of(jobs));
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t job) { return chains[job]; });
   std::vector<Seconds> ready = ready_at;

@@ -25,30 +25,30 @@ struct PlacedJob {
   Seconds start{0}, end{0};
 };
 
-// By job: its work and that of the longest chain of jobs that wait for it. Throws Error if jobs
-// wait for each other in a circle.
+// For each job its own work plus the work of the longest chain of jobs that wait for it. Throws
+// Error if jobs wait for each other in a circle.
 std::vector<double> longest_chains(const std::vector<JobWork>& jobs);
 
-// Jobs with the longest chains first, each on the worker that would end it first; of equal ones,
-// the one that comes first. (HEFT without insertion: Topcuoglu, Hariri and Wu, 2002.) In the order
-// in which jobs were placed. At least one worker is needed.
+// Places jobs with the longest chains first, each on the worker that would end it first; of equal
+// jobs or workers, the one with the lower index. (HEFT without insertion: Topcuoglu, Hariri and Wu,
+// 2002.) Returns jobs in the order in which they were placed. At least one worker is needed.
 std::vector<PlacedJob> schedule(const std::vector<JobWork>& jobs,
                                 const std::vector<WorkerSpeed>& workers);
 
-// When the last one ends.
+// When the last of the placed jobs ends.
 Seconds end_of(const std::vector<PlacedJob>& placed);
 
 // The heterogeneous ideal: all work, cut at will, over all speeds together.
 Seconds ideal_time(const std::vector<JobWork>& jobs, const std::vector<WorkerSpeed>& workers);
 
-// What `worker`, which is free, begins now: of the jobs whose predecessors are done, the first one
-// that the schedule above gives it at once. None: a faster worker that is still busy would end
-// every job that is left earlier. `jobs` holds those that are not done and not under way; a job
-// waits for those among them and until `ready_at` of the ones under way.
+// A job that is neither done nor under way.
 struct OpenJob {
-  JobWork job;
+  JobWork job;          // `after`: which of the other open jobs it waits for
   Seconds ready_at{0};  // when the last of its predecessors that are under way will be done
 };
+// The job that `worker`, which is free, begins now: of the jobs whose predecessors are all done,
+// the first one that schedule() places on it. Nothing if a faster worker that is still busy would
+// end every open job earlier.
 std::optional<std::size_t> next_job(const std::vector<OpenJob>& jobs,
                                     const std::vector<WorkerSpeed>& workers, std::size_t worker);
 

@@ -6,7 +6,8 @@
 namespace regatta::tickets {
 namespace {
 
-// Jobs of one kind differ by a few percent from run to run; less is no gain.
+// A number of slots must be this much faster than the best one before. Equal jobs differ by a few
+// percent from run to run.
 constexpr double least_gain = 1.05;
 
 }  // namespace
@@ -14,12 +15,12 @@ constexpr double least_gain = 1.05;
 SideBySide SideBySide::by_trial(int most) {
   SideBySide trial(1);
   trial.most_ = most;
-  trial.settled_ = most <= 1;
+  trial.decided_ = most <= 1;
   return trial;
 }
 
 void SideBySide::measured(int slots, double images_per_s) {
-  if (settled_ || slots != slots_ || images_per_s <= 0) return;
+  if (decided_ || slots != slots_ || images_per_s <= 0) return;
   rates_.push_back(images_per_s);
   if (rates_.size() < static_cast<std::size_t>(slots_)) return;
   const double rate = std::accumulate(rates_.begin(), rates_.end(), 0.0);
@@ -31,7 +32,7 @@ void SideBySide::measured(int slots, double images_per_s) {
   }
   if (!gain || 2 * slots_ > most_) {
     slots_ = best_slots_;
-    settled_ = true;
+    decided_ = true;
   } else {
     slots_ *= 2;
   }

@@ -8,23 +8,23 @@ namespace regatta::tickets {
 class SideBySide {
  public:
   // `fixed` jobs, without trial.
-  explicit SideBySide(int fixed) : slots_(fixed), most_(fixed), settled_(true) {}
+  explicit SideBySide(int fixed) : slots_(fixed), most_(fixed), decided_(true) {}
   // Tries 1, 2, 4, ... up to `most`, and stops at the first number that brings no gain.
   static SideBySide by_trial(int most);
 
-  int slots() const { return slots_; }  // at the moment
-  bool settled() const { return settled_; }
+  int slots() const { return slots_; }  // how many jobs to run side by side now
+  bool decided() const { return decided_; }
 
-  // A job ended that was one of `slots` from its beginning to its end, at so many images a second.
-  // A number of slots is judged by as many jobs.
+  // Tells that a job ended which ran beside `slots` - 1 others from its beginning to its end, and
+  // trained `images_per_s`. N slots are judged when N such jobs have ended.
   void measured(int slots, double images_per_s);
 
  private:
   int slots_ = 1, most_ = 1;
-  bool settled_ = false;
+  bool decided_ = false;
   int best_slots_ = 1;
   double best_rate_ = 0;            // images a second of all jobs together
-  std::vector<double> rates_ = {};  // of jobs with the number of slots on trial
+  std::vector<double> rates_ = {};  // images a second of each job that ended with `slots_` slots
 };
 
 }  // namespace regatta::tickets

@@ -129,6 +129,8 @@ std::string status_text(const SearchStatus& status) {
   for (const std::string& failure : status.failures) text += "failed: " + failure + "\n";
   if (status.done == status.jobs)
     text += "all is done\n";
+  else if (status.done + status.hopeless == status.jobs)
+    text += "the rest can only be done after: regatta tickets work DIR --again\n";
   else if (status.left)
     text += "all will be done in about " + time_text(*status.left) + "\n";
   else

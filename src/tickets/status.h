@@ -21,7 +21,8 @@ struct SearchStatus {
   std::size_t jobs = 0, done = 0, under_way = 0, hopeless = 0;
   std::vector<WorkerStatus> workers;     // alive, or with jobs under way
   std::vector<std::string> failures;     // "ID: why"
-  std::optional<Seconds> left;           // with the workers that are alive; none without a speed
+  std::optional<Seconds> left;           // until all is done, by the workers that are alive; none
+                                         // if none of them has measured its speed
   std::map<std::string, double> speeds;  // images/s by machine, medians of what jobs measured
 
   std::size_t open() const { return jobs - done - under_way - hopeless; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -9,11 +10,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "platform/machine.h"
 #include "tickets/child_process.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/manifest.h"
 #include "train/weights.h"
+#include "transport/launcher.h"
 
 namespace regatta::tickets {
 namespace fs = std::filesystem;
@@ -23,6 +26,7 @@ constexpr const char* run_name = "run";
 constexpr const char* mask_name = "mask.safetensors";
 constexpr const char* init_name = "init.safetensors";
 constexpr const char* said_name = "said.txt";
+constexpr const char* unbound_workers = "STARPU_WORKERS_NOBIND";
 
 fs::path last_checkpoint(const fs::path& run, std::int64_t step) {
   return run / "checkpoints" / ("step-" + std::to_string(step));
@@ -30,13 +34,14 @@ fs::path last_checkpoint(const fs::path& run, std::int64_t step) {
 
 Graph network_of(const fs::path& run) { return network_of_run(read_json(run / "run.json")); }
 
-// Streams of random numbers that no training run draws from.
+// The seed of a job's random mask, random pruning or new weights: from a stream of random numbers
+// that no training run draws from.
 std::uint64_t seed_for(const char* what, const Job& job) {
   const auto level = static_cast<std::uint64_t>(job.level);
   return random_bits(job.seed, stream_of(what), level) >> 1;  // fits the flags' signed numbers
 }
 
-// The folder's files, one by one; of folders inside it, nothing.
+// Copies the files of a run folder without its subfolders.
 void copy_files(const fs::path& from, const fs::path& to) {
   std::error_code code;
   for (fs::directory_iterator at(from, code), end; !code && at != end; at.increment(code)) {
@@ -50,6 +55,7 @@ void copy_files(const fs::path& from, const fs::path& to) {
   if (code) throw InputError("cannot copy '" + from.string() + "': " + code.message());
 }
 
+// False if the checkpoint is damaged, or goes while it is copied.
 bool share_if_whole(const fs::path& checkpoint, const fs::path& copy) {
   if (manifest_fault(checkpoint)) return false;
   try {
@@ -64,7 +70,8 @@ bool share_if_whole(const fs::path& checkpoint, const fs::path& copy) {
   return false;
 }
 
-// True if the run in `from` can be gone on with in `to`.
+// Makes `to` a run folder that `train --resume` continues where the run in `from` was last saved.
+// False if that has no whole checkpoint.
 bool adopt(const fs::path& from, const fs::path& to) {
   if (!fs::exists(from / "run.json") || !has_checkpoints(from)) return false;
   std::error_code ignored;
@@ -101,12 +108,12 @@ Json layers_of(const Mask& mask) {
 class ProgramJob : public RunningJob {
  public:
   ProgramJob(const std::vector<std::string>& arguments, fs::path claim, std::int64_t last_step,
-             Json about, SharedEnergy& energy, int cpus)
+             Json about, SharedEnergy& energy, int cpus, const std::vector<std::string>& variables)
       : claim_(std::move(claim)),
         last_step_(last_step),
         about_(std::move(about)),
         energy_(energy, cpus),
-        child_(arguments, claim_ / said_name) {}
+        child_(arguments, claim_ / said_name, variables) {}
 
   std::optional<Outcome> poll() override {
     const std::optional<int> code = child_.poll();
@@ -150,12 +157,13 @@ class ProgramJob : public RunningJob {
     std::string last;
     for (std::string line; std::getline(text, line);)
       if (!line.empty()) last = line;
-    return last;
+    const std::string name = "regatta: ";
+    return last.starts_with(name) ? last.substr(name.size()) : last;
   }
 
   fs::path claim_;
   std::int64_t last_step_;
-  Json about_;  // of the outcome, what was known before training
+  Json about_;  // the part of the outcome that was known before training: density and layers
   SharedEnergy::Share energy_;
   ChildProcess child_;
   bool stopped_ = false;
@@ -236,8 +244,13 @@ std::unique_ptr<RunningJob> ProgramTrainer::start(const SearchFolder& folder, st
   add("--workers", std::to_string(cpus));
   arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
   arguments.insert(arguments.end(), {"--no-refine", "--quiet"});
+  // Jobs are independent of each other, also if a launcher of MPI started their workers.
+  std::vector<std::string> variables{no_rank};
+  // StarPU would bind the workers of every job to the same first CPUs.
+  if (cpus < available_cpus() && !std::getenv(unbound_workers))
+    variables.push_back(std::string(unbound_workers) + "=1");
   return std::make_unique<ProgramJob>(arguments, place, search.last_step, std::move(about), energy_,
-                                      cpus);
+                                      cpus, variables);
 }
 
 void ProgramTrainer::tidy(const SearchFolder& folder, std::size_t job, int claim) {

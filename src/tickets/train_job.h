@@ -14,10 +14,10 @@ namespace regatta::tickets {
 
 struct TrainerOptions {
   std::filesystem::path program;    // regatta
-  std::vector<std::string> flags;   // of where and how, for every run here: --workers, --scheduler
-  std::optional<std::string> data;  // where the data lies on this machine, if elsewhere
-  int cpus = 1;                     // that jobs side by side share
-  int gpus = 0;
+  std::vector<std::string> flags;   // of `regatta train`, for every run of this worker
+  std::optional<std::string> data;  // --data on this machine, if the data lies elsewhere here
+  int cpus = 1;                     // how many CPUs the jobs side by side share
+  int gpus = 0;                     // how many GPUs they share
 };
 
 class ProgramTrainer : public Trainer {

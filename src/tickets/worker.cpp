@@ -20,7 +20,7 @@ double seconds_of_day() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// What workers of this machine were measured to do, if some were.
+// Images a second that a finished job of a worker on this machine measured; 0 if there is none.
 double known_speed(const SearchFolder& folder, const std::string& machine) {
   double speed = 0;
   for (std::size_t job = 0; job < folder.jobs().size(); ++job) {
@@ -52,8 +52,8 @@ struct Worker::Slot {
   std::unique_ptr<RunningJob> running;
   std::optional<Outcome> outcome;  // until it is published
   Seconds started{0};
-  bool over = false;
-  int slots = 1;  // of the worker, when it began
+  bool over = false;  // published or taken over by another worker: the slot is free
+  int slots = 1;      // how many slots the worker had when the job began
 };
 
 Worker::Worker(FileLayer& files, SearchFolder& folder, Trainer& trainer, WorkerOptions options)
@@ -256,34 +256,35 @@ std::vector<std::string> Worker::others() {
   return names;
 }
 
-// The schedule of all jobs that are left over all workers that are there says what is ours now.
+// The job for a free slot of this worker: schedules all open jobs on the slots of all live workers.
 std::optional<std::size_t> Worker::choose() {
-  struct Team {
+  struct LiveWorker {
     std::string name;
     Heartbeat heartbeat;
   };
   note_work();
-  std::vector<Team> teams{{options_.name, heartbeat_}};
-  for (const std::string& name : others()) teams.push_back({name, *watch_.heartbeat(name)});
-  std::ranges::sort(teams, {}, &Team::name);
+  std::vector<LiveWorker> live{{options_.name, heartbeat_}};
+  for (const std::string& name : others()) live.push_back({name, *watch_.heartbeat(name)});
+  std::ranges::sort(live, {}, &LiveWorker::name);
   std::vector<double> known;
-  for (const Team& team : teams)
-    if (team.heartbeat.images_per_s > 0) known.push_back(team.heartbeat.images_per_s);
-  const double usual = median(known);
+  for (const LiveWorker& each : live)
+    if (each.heartbeat.images_per_s > 0) known.push_back(each.heartbeat.images_per_s);
+  const double median_speed = median(known);  // taken for workers that have measured none yet
 
   std::vector<WorkerSpeed> workers;
   std::optional<std::size_t> own;  // our first free slot among them
   std::map<std::string, Seconds> under_way;
-  for (const Team& team : teams) {
-    const double speed = team.heartbeat.images_per_s > 0 ? team.heartbeat.images_per_s : usual;
-    const bool us = team.name == options_.name;
-    for (const Heartbeat::Work& work : team.heartbeat.work)
+  for (const LiveWorker& each : live) {
+    const double speed =
+        each.heartbeat.images_per_s > 0 ? each.heartbeat.images_per_s : median_speed;
+    const bool us = each.name == options_.name;
+    for (const Heartbeat::Work& work : each.heartbeat.work)
       under_way[work.job] = Seconds(work.left / speed);
-    const std::size_t busy = us ? slots_.size() : team.heartbeat.work.size();
-    for (int slot = 0; slot < team.heartbeat.slots; ++slot) {
+    const std::size_t busy = us ? slots_.size() : each.heartbeat.work.size();
+    for (int slot = 0; slot < each.heartbeat.slots; ++slot) {
       Seconds free_at{0};
-      if (static_cast<std::size_t>(slot) < team.heartbeat.work.size())
-        free_at = Seconds(team.heartbeat.work[static_cast<std::size_t>(slot)].left / speed);
+      if (static_cast<std::size_t>(slot) < each.heartbeat.work.size())
+        free_at = Seconds(each.heartbeat.work[static_cast<std::size_t>(slot)].left / speed);
       if (us && static_cast<std::size_t>(slot) == busy) own = workers.size();
       workers.push_back({speed, free_at});
     }

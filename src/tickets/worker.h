@@ -27,7 +27,8 @@ struct Outcome {
   double images_per_s = 0;  // 0: unknown
 };
 
-// The error is of the machine, not of the job: its disk is full, over quota or read-only.
+// True if the text of an error tells of this machine's disk, not of the job: it is full, over quota
+// or read-only.
 bool says_no_room(const std::string& error);
 
 // A job under way. Destroying it ends it at once.
@@ -41,12 +42,12 @@ class RunningJob {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  // `claim` is the number of the log's entry by which the job is the caller's; the job shares the
-  // machine with others, `slots` in all. All that it waits for is done. Throws InputError if it
-  // cannot be started: the job's failure, unless says_no_room().
+  // Starts a job whose predecessors are all done. `claim` is the number of the log entry by which
+  // the job is the caller's. The job shares the machine with others, `slots` jobs in all. Throws
+  // InputError if it cannot be started: the job has failed then, unless says_no_room().
   virtual std::unique_ptr<RunningJob> start(const SearchFolder& folder, std::size_t job, int claim,
                                             int slots) = 0;
-  // The job is done, by this claim: what earlier claims left behind may go.
+  // Removes what earlier claims of a job left behind; `claim` is the one that finished it.
   virtual void tidy(const SearchFolder&, std::size_t /*job*/, int /*claim*/) {}
 };
 
@@ -64,10 +65,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // One round: tells that it lives, looks after its jobs, claims new ones. False when the search is
-  // over, or when it was asked to stop and has nothing left to save. Trouble with files is borne
-  // for as long as the lease; then it is thrown as InputError, and so is what keeps this machine
-  // from going on.
+  // One round: renews the lease, looks after running jobs, claims new ones. False when the search
+  // is over, or when the worker was asked to stop and has nothing left to save. Errors of the file
+  // layer are retried for as long as the lease and then thrown as InputError.
+  // Outcome::Kind::no_room is thrown as InputError at once.
   bool round();
 
   void stop();  // asks running jobs to save and end; no new ones are claimed
@@ -78,7 +79,7 @@ class Worker {
   struct Slot;
 
   void beat();
-  void note_work();  // what slots do, for the heartbeat
+  void note_work();  // writes what the slots do into heartbeat_
   void look_after(Slot& slot);
   void publish(Slot& slot);
   void claim_jobs();
@@ -97,8 +98,8 @@ class Worker {
   std::vector<std::unique_ptr<Slot>> slots_;
   Heartbeat heartbeat_;
   Seconds last_beat_{-1e300};
-  std::optional<Seconds> trouble_since_;
-  std::optional<std::string> no_room_;  // why this worker ends
+  std::optional<Seconds> trouble_since_;  // when the file layer began to fail
+  std::optional<std::string> no_room_;    // the error of the disk that ends this worker
   bool stopping_ = false;
 };
 

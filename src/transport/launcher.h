@@ -13,6 +13,9 @@ struct Launch {
   int local_rank = 0, local_size = 1;  // among the ranks on the same machine
 };
 
+// The environment variable ("NAME=value") by which a program that a rank starts is no rank itself.
+inline constexpr const char* no_rank = "REGATTA_RANKS=0";
+
 // As the launcher's environment variables tell (Open MPI's, PMI's, PMIx's with Slurm's); none
 // without a launcher, for a run of a single process, or with REGATTA_RANKS=0.
 std::optional<Launch> launch_environment();

@@ -4,14 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <sstream>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "data/npy.h"
+#include "data/safetensors.h"
 #include "support/places.h"
 #include "support/program_process.h"
 #include "support/program_run.h"
+#include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
+#include "tickets/folder.h"
 
 namespace regatta {
 namespace {
@@ -143,6 +149,91 @@ TEST_F(TicketSearch, OneCommandDoesAllAndGoesOnWhereItStopped) {
     EXPECT_THAT(what_was_said(), HasSubstr("another"));
     EXPECT_EQ(masks(), before) << "nothing may change before it is refused";
   }
+}
+
+// "mpirun -n 20 regatta tickets work DIR": the workers share a folder, but train no network
+// together.
+TEST_F(TicketSearch, AWorkerThatALauncherStartedTrainsItsJobsAlone) {
+  const ScopedVariable rank("OMPI_COMM_WORLD_RANK", "1"), size("OMPI_COMM_WORLD_SIZE", "2");
+  EXPECT_EQ(code_of("tickets search " + tiny +
+                    "--masks 1 --resets 0 --controls none --epochs 1 --out @search --workers 1"),
+            0)
+      << what_was_said();
+}
+
+TEST_F(TicketSearch, JobsSideBySideHaveTheBitsOfJobsOneAfterTheOther) {
+  std::vector<std::map<std::string, std::string>> weights;  // by job, a hash
+  for (const std::string jobs : {"1", "2"}) {
+    const std::string search = "@search" + jobs;
+    ASSERT_EQ(
+        code_of("tickets search " + tiny + "--masks 2 --rate 0.5 --resets 3 --controls none " +
+                "--epochs 1 --deterministic --workers 2 --jobs " + jobs + " --out " + search),
+        0)
+        << what_was_said();
+    tickets::DiskLayer files;
+    tickets::SearchFolder done(files, at("search" + jobs));
+    done.refresh();
+    weights.emplace_back();
+    for (std::size_t job = 0; job < done.jobs().size(); ++job)
+      weights.back()[done.jobs()[job].id] = done.state(job).last().body.at("outcome").at("weights");
+  }
+  EXPECT_EQ(weights[0].size(), 3u);
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+// Twins that start at the last but one step have hardly parted; the line between twins that start
+// at step 0 is longer.
+TEST_F(TicketSearch, StabilityTestsAlongTheLineBetweenRunsThatDifferInTheOrderOfDataAlone) {
+  NpyArray images{Dtype::f32, {40, 1, 12, 12}, {}}, labels{Dtype::i32, {40}, {}};
+  for (std::int32_t i = 0; i < 40; ++i) {
+    const std::int32_t label = i % 3;
+    labels.bytes.append(reinterpret_cast<const char*>(&label), sizeof label);
+    for (int pixel = 0; pixel < 144; ++pixel) {
+      const float value = static_cast<float>((pixel * (label + 1) + i) % 17) / 17;
+      images.bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  }
+  write_npy(at("x.npy"), images);
+  write_npy(at("y.npy"), labels);
+  const std::string spec = "npy:" + at("x.npy") + "," + at("y.npy");
+  const std::string stability =
+      "tickets stability --model tiny --batch 8 --lr 0.05 --resets 0,9 --epochs 2 --points 3 "
+      "--workers 1 --deterministic ";
+  ASSERT_EQ(code_of(stability + "--data " + spec + " --test " + spec +
+                    " --json @barriers.json --out @twins"),
+            0)
+      << what_was_said();
+  EXPECT_THAT(what_was_said(), HasSubstr("barrier"));
+  const Json rows = read_json(at("barriers.json"))["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows) {
+    ASSERT_EQ(row["errors"].size(), 3u);
+    const double ends = (row["errors"][0].get<double>() + row["errors"][2].get<double>()) / 2;
+    double highest = 0;
+    for (const Json& error : row["errors"]) highest = std::max(highest, error.get<double>());
+    EXPECT_NEAR(row["barrier"].get<double>(), highest - ends, 1e-12);
+  }
+  const auto distance = [&](const std::string& reset) {
+    double sum = 0;
+    const std::string twin = "twins/jobs/seed1-reset" + reset + "-twin-";
+    const std::string weights = "/claim-1/run/checkpoints/step-10/model.safetensors";
+    const TensorFile a = read_safetensors(at(twin + "a" + weights)),
+                     b = read_safetensors(at(twin + "b" + weights));
+    for (std::size_t t = 0; t < a.tensors.size(); ++t) {
+      if (a.tensors[t].dtype != Dtype::f32) continue;
+      for (std::size_t i = 0; i < a.tensors[t].bytes.size(); i += sizeof(float)) {
+        float x = 0, y = 0;
+        std::memcpy(&x, a.tensors[t].bytes.data() + i, sizeof x);
+        std::memcpy(&y, b.tensors[t].bytes.data() + i, sizeof y);
+        sum += (x - y) * (x - y);
+      }
+    }
+    return sum;
+  };
+  EXPECT_GT(distance("9"), 0) << "the order of the data differs";
+  EXPECT_GT(distance("0"), distance("9"));
+  EXPECT_EQ(code_of(stability + "--data synth:1x12x12/3@40 --out @other"), 2);
+  EXPECT_THAT(what_was_said(), HasSubstr("synthetic images change with the seed"));
 }
 
 TEST_F(TicketSearch, WrongSearchesAreRefusedBeforeAnythingIsMade) {

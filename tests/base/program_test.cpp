@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_text.h"
+#include "support/scoped_variable.h"
 
 namespace regatta {
 namespace {
@@ -23,6 +24,14 @@ TEST(Program, ReportsASignalAsShellsDo) {
 
 TEST(Program, NoShellReadsTheArguments) {
   EXPECT_EQ(run_program({"echo", "$HOME; `id` && x"}).output, "$HOME; `id` && x\n");
+}
+
+TEST(Program, HasTheVariablesOfItsParentButForThoseThatWereChanged) {
+  const ScopedVariable one("REGATTA_TEST_ONE", "1"), two("REGATTA_TEST_TWO", "2");
+  EXPECT_EQ(run_program({"sh", "-c", "echo $REGATTA_TEST_ONE $REGATTA_TEST_TWO $REGATTA_TEST_NEW"},
+                        {"REGATTA_TEST_TWO=other", "REGATTA_TEST_NEW=3"})
+                .output,
+            "1 other 3\n");
 }
 
 TEST(Program, HasAnEmptyInput) { EXPECT_EQ(run_program({"cat"}).output, ""); }

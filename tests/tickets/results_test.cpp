@@ -134,6 +134,31 @@ TEST_F(Found, AWorkersSpeedIsThatOfItsJobsSideBySide) {
   EXPECT_DOUBLE_EQ(scaling.of_ideal, scaling.speed_up);
 }
 
+// Two sittings with a night in between, each with a worker of its own on the same machine.
+TEST_F(Found, AWorkerThatIsStartedAgainIsTheSameOneAndPausesDoNotCount) {
+  double images = 0, at = 100;
+  for (std::size_t job = 0; job < search.jobs.size(); ++job, at += 10) {
+    if (job == search.jobs.size() / 2) at += 30000;
+    const std::string worker = at < 30000 ? "evening" : "morning";
+    images += static_cast<double>(search.jobs[job].steps * 10);
+    JobLog& log = folder->log(job);
+    log.append(1, {EntryKind::claim, worker, {{"at", at}, {"machine", "m"}}});
+    log.append(2, {EntryKind::result,
+                   worker,
+                   {{"at", at + 10},
+                    {"machine", "m"},
+                    {"claim", 1},
+                    {"images_per_s", 10.0},
+                    {"outcome", {{"test_accuracy", 0.5}}}}});
+  }
+  const Scaling scaling = results_of(*folder).scaling;
+  EXPECT_EQ(scaling.workers, 1u);
+  EXPECT_DOUBLE_EQ(scaling.ideal, 1);
+  EXPECT_DOUBLE_EQ(scaling.pauses_s, 30000);
+  EXPECT_DOUBLE_EQ(scaling.span_s, 10 * static_cast<double>(search.jobs.size()));
+  EXPECT_DOUBLE_EQ(scaling.work_s, images / 10);
+}
+
 TEST_F(Found, CsvHasALineForEveryJobThatIsDone) {
   finish(0, 0.5);
   finish(1, 0.25);
@@ -167,6 +192,9 @@ TEST_F(Found, AFailedJobTakesThoseThatWaitForItAlong) {
   EXPECT_EQ(status.hopeless, search.jobs.size() / 2);  // all of the first seed
   EXPECT_THAT(status_text(status), HasSubstr("the loss is nan"));
   EXPECT_FALSE(folder->over());
+  for (std::size_t job = 0; job < search.jobs.size(); ++job)
+    if (search.jobs[job].seed == 2) finish(job, 0.5);
+  EXPECT_THAT(status_text(status_of(*folder, {}, {})), HasSubstr("--again"));
 }
 
 TEST(Line, HalfWayIsTheMean) {

@@ -11,9 +11,9 @@ namespace {
 // Runs jobs on a machine that does `rate(slots)` images a second in all, until it settles.
 template <class Rate>
 int settled_on(SideBySide trial, const Rate& rate) {
-  for (int jobs = 0; jobs < 1000 && !trial.settled(); ++jobs)
+  for (int jobs = 0; jobs < 1000 && !trial.decided(); ++jobs)
     trial.measured(trial.slots(), rate(trial.slots()) / trial.slots());
-  EXPECT_TRUE(trial.settled());
+  EXPECT_TRUE(trial.decided());
   return trial.slots();
 }
 
@@ -42,7 +42,7 @@ TEST(SideBySide, AFixedNumberStays) {
   SideBySide fixed(3);
   fixed.measured(3, 1);
   EXPECT_EQ(fixed.slots(), 3);
-  EXPECT_TRUE(fixed.settled());
+  EXPECT_TRUE(fixed.decided());
 }
 
 }  // namespace
