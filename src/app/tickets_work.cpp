@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
+#include "base/shell_word.h"
 #include "platform/machine.h"
 #include "tickets/status.h"
 #include "tickets/train_job.h"
@@ -88,8 +89,8 @@ void require_all_done(const SearchFolder& folder) {
   if (failed == 0) return;
   throw InputError(std::to_string(failed) + " job" + (failed == 1 ? "" : "s") + " failed, " +
                    std::to_string(hopeless - failed) + " wait for them; the first is " + first +
-                   "; when that is mended: regatta tickets work " + folder.path().string() +
-                   " --again");
+                   "; when that is mended: regatta tickets work " +
+                   shell_word(folder.path().string()) + " --again");
 }
 
 // What jobs say themselves.

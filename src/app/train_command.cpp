@@ -12,6 +12,7 @@
 #include "app/train_jobs.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "platform/disturbance.h"
 #include "platform/probe.h"
 #include "train/checkpoint.h"
@@ -153,7 +154,7 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
               observer);
       },
       [&] {
-        return flags.resume ? "; go on with: regatta train --resume " + *flags.resume
+        return flags.resume ? "; go on with: regatta train --resume " + shell_word(*flags.resume)
                             : std::string();
       });
   tracing->finish(&ranks);
@@ -307,8 +308,8 @@ int run_train(std::span<const char* const> arguments) {
     std::printf("%s\n", text.c_str());
   const bool interrupted = caught_signal() != 0 && !console.finished();
   if (interrupted)
-    std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
-              << "\n";
+    std::cerr << "interrupted and saved; go on with: regatta train --resume "
+              << shell_word(folder.string()) << "\n";
   leave_report(folder);
   return interrupted ? 128 + caught_signal() : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "data/part_lock.h"
 #include "data/shard_file.h"
 #include "data/tfrecord.h"
@@ -202,7 +203,7 @@ std::string Preparation::name_of(const File& file) const {
 }
 
 std::string Preparation::command(const fs::path& out, int part) const {
-  return "regatta data prepare " + arguments + " --out " + out.string() +
+  return "regatta data prepare " + arguments + " --out " + shell_word(out.string()) +
          (parts > 1 ? " --part " + std::to_string(part) + "/" + std::to_string(parts) : "");
 }
 

@@ -11,6 +11,7 @@
 #include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "train/manifest.h"
 #include "train/weights.h"
 
@@ -194,10 +195,10 @@ fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damage
   }
   const fs::path& newest = all.rbegin()->second;
   const bool unchecked = !fs::exists(newest / "manifest.json") && fs::exists(newest / model_name);
-  throw InputError(
-      "'" + run.string() + "' has no usable checkpoint: " + newest_fault +
-      (unchecked ? "; its weights can start a new run: --init " + (newest / model_name).string()
-                 : ""));
+  throw InputError("'" + run.string() + "' has no usable checkpoint: " + newest_fault +
+                   (unchecked ? "; its weights can start a new run: --init " +
+                                    shell_word((newest / model_name).string())
+                              : ""));
 }
 
 fs::path best_checkpoint(const fs::path& run) {

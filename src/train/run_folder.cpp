@@ -12,6 +12,7 @@
 #include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "base/version.h"
 #include "platform/machine.h"
 #include "train/checkpoint.h"
@@ -272,7 +273,7 @@ bool RunFolder::wants_rest(std::int64_t step) {
 std::string RunFolder::way_back() {
   try {
     return "; the last good checkpoint is " + latest_checkpoint(folder_).string() +
-           ", go on from it with: regatta train --resume " + folder_.string();
+           ", go on from it with: regatta train --resume " + shell_word(folder_.string());
   } catch (const InputError&) {
     return "; there is no checkpoint yet";
   }
