@@ -14,7 +14,6 @@
 #include "base/shell_word.h"
 #include "data/augment_sample.h"
 #include "data/image.h"
-#include "data/part_lock.h"
 #include "data/shard_file.h"
 #include "data/skips.h"
 #include "data/statistics.h"
@@ -138,10 +137,7 @@ class Maker {
   const Preparation& plan() const { return plan_; }
 
   Prepared run() {
-    begin_preparation(plan_, options_.out);
-    const PartLock lock(lock_file(options_.out, part_.number, part_.of),
-                        "part " + std::to_string(part_.number) + "/" + std::to_string(part_.of) +
-                            " of '" + options_.out.string() + "'");
+    const PartLock lock = begin_preparation(plan_, options_.out, part_.number);
     {
       std::vector<std::jthread> threads;
       for (int i = 1; i < options_.workers; ++i) threads.emplace_back([&] { work(); });
