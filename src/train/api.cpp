@@ -166,7 +166,8 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   TrainGoal goal;
   goal.last_step =
       last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
-  require_memory(job, job.plan);
+  const Saving saving = options.out.empty() ? Saving::none : Saving::checkpoints;
+  require_memory(job, job.plan, memory_limits(), saving);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
 

@@ -78,36 +78,39 @@ std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan) {
   return needed_by(job, plan).buffers;
 }
 
-std::size_t memory_needed(const TrainJob& job, const Plan& plan) {
+std::size_t memory_needed(const TrainJob& job, const Plan& plan, Saving saving) {
   const Needed needed = needed_by(job, plan);
-  return needed.buffers + needed.checkpoint;
+  return needed.buffers + (saving == Saving::checkpoints ? needed.checkpoint : 0);
 }
 
-bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+          Saving saving) {
   const MemoryLimit* limit = tightest(limits);
-  return !limit || memory_needed(job, plan) <= static_cast<std::size_t>(limit->left);
+  return !limit || memory_needed(job, plan, saving) <= static_cast<std::size_t>(limit->left);
 }
 
 namespace {
 
 // 0 if not even one sample fits.
-std::int64_t largest_batch(const TrainJob& job, const Plan& plan, std::size_t left) {
+std::int64_t largest_batch(const TrainJob& job, const Plan& plan, Saving saving, std::size_t left) {
   std::int64_t fits = 0, too_many = job.recipe.batch;
   while (too_many - fits > 1) {
     const std::int64_t middle = (fits + too_many) / 2;
     const Plan smaller = shrunk(plan, job.recipe.batch, middle);
-    (memory_needed(job, smaller) <= left ? fits : too_many) = middle;
+    (memory_needed(job, smaller, saving) <= left ? fits : too_many) = middle;
   }
   return fits;
 }
 
 }  // namespace
 
-void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
-  if (fits(job, plan, limits)) return;
+void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+                    Saving saving) {
+  if (fits(job, plan, limits, saving)) return;
   const MemoryLimit* limit = tightest(limits);
-  const std::size_t needed = memory_needed(job, plan);
-  const std::int64_t batch = largest_batch(job, plan, static_cast<std::size_t>(limit->left));
+  const std::size_t needed = memory_needed(job, plan, saving);
+  const std::int64_t batch =
+      largest_batch(job, plan, saving, static_cast<std::size_t>(limit->left));
   throw InputError("--batch " + std::to_string(job.recipe.batch) +
                    shortage(static_cast<std::int64_t>(needed), *limit) +
                    (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"

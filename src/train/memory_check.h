@@ -12,16 +12,21 @@ namespace regatta {
 
 // Bytes of the node's memory that the buffers of a plan will take in this run.
 std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
+// Whether a run writes checkpoints.
+enum class Saving { none, checkpoints };
 // The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
-std::size_t memory_needed(const TrainJob& job, const Plan& plan);
+std::size_t memory_needed(const TrainJob& job, const Plan& plan,
+                          Saving saving = Saving::checkpoints);
 
 // Whether the plan takes no more than each of `limits` leaves.
-bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits);
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+          Saving saving = Saving::checkpoints);
 
 // Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
 // is needed, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,
-                    const std::vector<MemoryLimit>& limits = memory_limits());
+                    const std::vector<MemoryLimit>& limits = memory_limits(),
+                    Saving saving = Saving::checkpoints);
 
 // The same of samples that opening `spec` reads into memory. They are counted as far as their files
 // tell before they are read.
