@@ -213,6 +213,11 @@ fs::path best_checkpoint(const fs::path& run) {
 
 bool has_checkpoints(const fs::path& run) { return !checkpoints_of(run).empty(); }
 
+std::int64_t oldest_checkpoint_step(const fs::path& run) {
+  const std::map<std::int64_t, fs::path> all = checkpoints_of(run);
+  return all.empty() ? 0 : all.begin()->first;
+}
+
 std::optional<Score> best_score(const fs::path& run) {
   const fs::path best = folder_of(run) / "best";
   if (manifest_fault(best)) return std::nullopt;
