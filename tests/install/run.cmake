@@ -69,7 +69,7 @@ if(NOT IS_DIRECTORY ${work}/packed/share/regatta/tests/platforms)
   message(FATAL_ERROR "the packed tests have no files")
 endif()
 run(${CMAKE_COMMAND} -E chdir / ${work}/packed/bin/regatta_tests --gtest_brief=1
-  --gtest_filter=PlatformGallery.*:RecipeFixtures.*:PlanFile.OfVersion1*:ImportPaje.StarPUs*)
+  --gtest_filter=PlatformGallery.*:RecipeFixtures.*:PlanFile.*:ImportPaje.*:FuzzRegressions.*:NetworkJson.*)
 
 foreach(page IN ITEMS man/man1/regatta.1 man/man1/regatta-train.1
     bash-completion/completions/regatta zsh/vendor-completions/_regatta)
