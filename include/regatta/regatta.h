@@ -109,6 +109,7 @@ struct TrainOptions {
 };
 
 struct TrainReport {
+  // All of them, or of many thousands some, with the last one and the extremes of the loss.
   std::vector<EpochRecord> epochs;
   // Over the wall-clock time of training after ten steps of warm-up; tests between epochs left out.
   double images_per_second = 0;

@@ -1,7 +1,5 @@
 #include "app/bench_runs.h"
 
-#include <cstdlib>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -11,19 +9,10 @@ namespace regatta::app {
 
 namespace fs = std::filesystem;
 
-BenchRuns::BenchRuns() : program_(fs::read_symlink("/proc/self/exe")) {
-  std::string pattern = (fs::temp_directory_path() / "regatta-bench-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw InputError("cannot make a folder in " + pattern);
-  folder_ = pattern;
-}
-
-BenchRuns::~BenchRuns() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
+BenchRuns::BenchRuns() : program_(fs::read_symlink("/proc/self/exe")) {}
 
 ScalingSample BenchRuns::run(const CellOptions& cell) const {
-  const fs::path result = folder_ / "cell.json";
+  const fs::path result = folder() / "cell.json";
   std::vector<std::string> arguments = flags_of(cell);
   arguments.insert(arguments.begin(), {"bench", "cell"});
   const auto add = [&](const char* flag, const std::string& value) {

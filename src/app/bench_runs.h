@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/bench_cell.h"
+#include "base/scratch_folder.h"
 
 namespace regatta::app {
 
@@ -14,20 +15,18 @@ enum class TraceDepth { tasks, operators };
 class BenchRuns {
  public:
   BenchRuns();
-  ~BenchRuns();  // takes its folder along
-  BenchRuns(const BenchRuns&) = delete;
-  BenchRuns& operator=(const BenchRuns&) = delete;
 
   ScalingSample run(const CellOptions& cell) const;
   // A run folder with a trace of the same setting.
   void trace(const CellOptions& cell, std::size_t steps, TraceDepth depth,
              const std::filesystem::path& into) const;
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
   void start(std::vector<std::string> arguments) const;
 
-  std::filesystem::path program_, folder_;
+  std::filesystem::path program_;
+  ScratchFolder folder_{"bench"};
 };
 
 }  // namespace regatta::app

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "base/shell_word.h"
 #include "data/dataset.h"
 #include "data/fetch.h"
 #include "data/prepare.h"
@@ -166,8 +167,9 @@ void tell(const Prepared& made, const DataFlags& flags, const std::string& out,
 }
 
 std::string how_to_train(PreparedForm form, const std::string& out) {
-  return form == PreparedForm::shards ? "train with --data shards:" + out
-                                      : "train with --data 'tfrecord:" + out + "/train-*.tfrecord'";
+  return form == PreparedForm::shards
+             ? "train with --data " + shell_word("shards:" + out)
+             : "train with --data " + shell_word("tfrecord:" + out + "/train-*.tfrecord");
 }
 
 int prepare(const DataFlags& flags) {
@@ -193,7 +195,7 @@ int prepare(const DataFlags& flags) {
   const OnProgress show = [&](const PrepareProgress& now) { console.show(now); };
   if (part)
     tell(prepare_part(options, *part, show), flags, flags.out,
-         "when all parts are there: regatta data finish " + flags.out);
+         "when all parts are there: regatta data finish " + shell_word(flags.out));
   else
     tell(prepare_data(options, show), flags, flags.out, how_to_train(options.form, flags.out));
   return 0;

@@ -18,6 +18,7 @@
 #include "app/command.h"
 #include "app/rank_run.h"
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/program.h"
 #include "train/run_folder.h"
 
@@ -25,6 +26,9 @@ namespace regatta::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Exit statuses of shells and of `timeout`.
+constexpr int not_there = 127, timed_out = 124;
 
 struct Host {
   std::string name;
@@ -95,7 +99,7 @@ int run_here(const std::vector<std::string>& arguments) {
     for (const std::string& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
     pointers.push_back(nullptr);
     ::execvp(pointers[0], pointers.data());
-    std::_Exit(127);
+    std::_Exit(not_there);
   }
   const auto pass_on = [](int signal) {
     ::kill(child, interrupted ? SIGTERM : SIGUSR1);
@@ -120,13 +124,38 @@ std::vector<std::string> mpirun(const std::vector<Host>& hosts,
   return arguments;
 }
 
+// Starts nothing but "true" on the hosts, to see whether a program can be started there.
+ProgramResult try_to_start_on(const std::vector<Host>& hosts) {
+  std::string names;
+  for (const Host& host : hosts) names += (names.empty() ? "" : ",") + host.name;
+  return regatta::run_program({"timeout", "-k", "1", "20", "mpirun", "-q", "-H", names, "-n",
+                               std::to_string(hosts.size()), "true"});
+}
+
+// Throws InputError that names the first of the hosts that no program can be started on. One mpirun
+// asks all of them; only if that fails they are asked one by one.
+void require_reachable(const std::vector<Host>& hosts) {
+  std::vector<Host> others;
+  for (const Host& host : hosts)
+    if (host.name != "localhost" && host.name != host_name()) others.push_back(host);
+  if (others.empty()) return;
+  const ProgramResult all = try_to_start_on(others);
+  if (all.status == 0 || all.status == not_there) return;
+  for (const Host& host : others) {
+    const ProgramResult one = others.size() == 1 ? all : try_to_start_on({host});
+    if (one.status == 0) continue;
+    const std::string cause = one.status == timed_out ? "no answer" : one.first_line();
+    throw InputError("--hosts: nothing can be started on " + host.name +
+                     (cause.empty() ? "" : " (" + cause + ")") + "; it must be reachable by: ssh " +
+                     host.name + " true");
+  }
+}
+
 // Those that a program can still be started on.
 std::vector<Host> reachable(const std::vector<Host>& hosts) {
   std::vector<Host> found;
   for (const Host& host : hosts) {
-    if (regatta::run_program(
-            {"timeout", "-k", "1", "20", "mpirun", "-q", "-H", host.name, "-n", "1", "true"})
-            .status == 0)
+    if (try_to_start_on({host}).status == 0)
       found.push_back(host);
     else
       std::cerr << "regatta: " << host.name << " cannot be reached: going on without it\n";
@@ -190,6 +219,7 @@ int run_launch(std::span<const char* const> arguments) {
     throw InputError("launch needs a command after --, such as -- train --model resnet18 ...");
   std::vector<Host> hosts = parse_hosts(hosts_text);
   set_defaults();
+  require_reachable(hosts);
   std::optional<std::string> folder = flag_of(command, "--out");
   if (!folder) folder = flag_of(command, "--resume");
   if (!folder) {
@@ -199,7 +229,7 @@ int run_launch(std::span<const char* const> arguments) {
   std::vector<std::string> next = command;
   while (true) {
     const int code = run_here(mpirun(hosts, next));
-    if (code == 127) throw InputError("there is no mpirun here (Debian: openmpi-bin)");
+    if (code == not_there) throw InputError("there is no mpirun here (Debian: openmpi-bin)");
     // A user's mistake stays one, and who interrupts a run wants it to end.
     if (interrupted && code != 0) return 128 + interrupted;
     if (code == 0 || code == 2 || restarts == 0) return code;

@@ -6,6 +6,7 @@
 #include "app/tickets_command.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "report/page.h"
 #include "report/text.h"
 #include "tickets/estimate.h"
@@ -89,7 +90,7 @@ std::function<int()> declare_tickets_report(CLI::App& app) {
     const Results results = results_of(folder);
     if (results.rows.empty())
       throw InputError("'" + flags->folder + "' has no finished job yet; regatta tickets status " +
-                       flags->folder + " shows who works on it");
+                       shell_word(flags->folder) + " shows who works on it");
     const fs::path page = flags->out ? fs::path(*flags->out) : folder.path() / "report.html";
     const fs::path csv = flags->csv ? fs::path(*flags->csv) : folder.path() / "results.csv";
     std::cout << results_table(results, folder.search());

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "base/shell_word.h"
 #include "data/dataset.h"
 #include "tickets/folder.h"
 #include "tickets/train_job.h"
@@ -116,7 +117,7 @@ Search search_of(const TransferFlags& flags, SearchFolder& source, Files& files)
   if (!network)
     throw InputError("'" + flags.folder +
                      "' has no finished ticket to take over; regatta tickets status " +
-                     flags.folder + " shows how far it is");
+                     shell_word(flags.folder) + " shows how far it is");
   return search;
 }
 

@@ -20,6 +20,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/program.h"
+#include "base/scratch_folder.h"
+#include "base/shell_word.h"
 #include "platform/machine.h"
 #include "tickets/status.h"
 #include "tickets/train_job.h"
@@ -88,8 +90,8 @@ void require_all_done(const SearchFolder& folder) {
   if (failed == 0) return;
   throw InputError(std::to_string(failed) + " job" + (failed == 1 ? "" : "s") + " failed, " +
                    std::to_string(hopeless - failed) + " wait for them; the first is " + first +
-                   "; when that is mended: regatta tickets work " + folder.path().string() +
-                   " --again");
+                   "; when that is mended: regatta tickets work " +
+                   shell_word(folder.path().string()) + " --again");
 }
 
 // What jobs say themselves.
@@ -171,8 +173,8 @@ fs::path this_program() {
 }
 
 TrainFacts facts_of(const std::vector<std::string>& train) {
-  const fs::path file =
-      fs::temp_directory_path() / ("regatta-search-" + std::to_string(::getpid()) + ".json");
+  const ScratchFolder folder("search");
+  const fs::path file = folder.path() / "facts.json";
   std::vector<std::string> arguments{this_program().string(), "train"};
   arguments.insert(arguments.end(), train.begin(), train.end());
   arguments.insert(arguments.end(), {"--explain", "--json", file.string(), "--quiet"});
@@ -185,8 +187,6 @@ TrainFacts facts_of(const std::vector<std::string>& train) {
     throw InputError(line.starts_with(name) ? line.substr(name.size()) : line);
   }
   const Json json = read_json(file);
-  std::error_code ignored;
-  fs::remove(file, ignored);
   const Recipe recipe = recipe_from_json(json.at("recipe"));
   const auto data = open_for(recipe, recipe.data, Split::train, {});
   return {recipe.samples_per_step(), steps_per_epoch(recipe, *data), json.at("recipe")};

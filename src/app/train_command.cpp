@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -12,6 +10,8 @@
 #include "app/train_jobs.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/scratch_folder.h"
+#include "base/shell_word.h"
 #include "platform/disturbance.h"
 #include "platform/probe.h"
 #include "train/checkpoint.h"
@@ -96,24 +96,6 @@ class QuietObserver : public TrainObserver {
   Tracing& tracing_;
 };
 
-// A folder for what this process writes meanwhile; it goes when this does.
-class OwnFolder {
- public:
-  OwnFolder() : path_(fs::temp_directory_path() / ("regatta-rank-" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~OwnFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 // The record that --trace asks for, on this rank or alone.
 void begin_trace(std::optional<Tracing>& tracing, Ranks* ranks, const TrainFlags& flags,
                  const fs::path& folder, Executor& executor, const TrainJob& job,
@@ -138,8 +120,8 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
   });
   ranks.require_same("gone on from step", std::to_string(goal.from.step));
   if (flags.save_gradients) goal.after_first_step = [] {};  // all collect the first step alike
-  std::optional<OwnFolder> own;
-  on_all_ranks(&ranks, [&] { own.emplace(); });
+  std::optional<ScratchFolder> own;
+  on_all_ranks(&ranks, [&] { own.emplace("rank"); });
   std::optional<Tracing> tracing;
   begin_trace(tracing, &ranks, flags, own->path(), executor, job, goal);
   QuietObserver observer(*tracing);
@@ -153,7 +135,7 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
               observer);
       },
       [&] {
-        return flags.resume ? "; go on with: regatta train --resume " + *flags.resume
+        return flags.resume ? "; go on with: regatta train --resume " + shell_word(*flags.resume)
                             : std::string();
       });
   tracing->finish(&ranks);
@@ -307,8 +289,8 @@ int run_train(std::span<const char* const> arguments) {
     std::printf("%s\n", text.c_str());
   const bool interrupted = caught_signal() != 0 && !console.finished();
   if (interrupted)
-    std::cerr << "interrupted and saved; go on with: regatta train --resume " << folder.string()
-              << "\n";
+    std::cerr << "interrupted and saved; go on with: regatta train --resume "
+              << shell_word(folder.string()) << "\n";
   leave_report(folder);
   return interrupted ? 128 + caught_signal() : 0;
 }

@@ -69,7 +69,7 @@ void Console::on_step(const StepRecord& record) {
 void Console::on_epoch(const EpochRecord& record) {
   folder_.on_epoch(record);
   tracing_.on_epoch(record);
-  epochs_.push_back(record);
+  epochs_.add(record);
   reported_ = true;
   if (last_.step > 0) progress_.finish_epoch(state(last_));
   char text[200];
@@ -107,20 +107,6 @@ ProgressState Console::state(const StepRecord& record) const {
   return state;
 }
 
-namespace {
-
-// The share of loading in the workers' time: the mean over epochs, weighted by their durations.
-double loader_share(const std::vector<EpochRecord>& epochs) {
-  double loading = 0, all = 0;
-  for (const EpochRecord& epoch : epochs) {
-    loading += epoch.loader_share * epoch.duration.count();
-    all += epoch.duration.count();
-  }
-  return all > 0 ? loading / all : 0;
-}
-
-}  // namespace
-
 Json train_result(const TrainJob& job, const Executor& executor, const Console& console,
                   const LoadMeter& meter, const Speed& speed, const std::filesystem::path& folder) {
   Json steps = Json::array(), epochs = Json::array();
@@ -130,7 +116,7 @@ Json train_result(const TrainJob& job, const Executor& executor, const Console& 
       steps.back().update(
           {{"steps", point.steps}, {"loss_min", point.loss_min}, {"loss_max", point.loss_max}});
   }
-  for (const EpochRecord& epoch : console.epochs())
+  for (const EpochRecord& epoch : console.epochs().epochs())
     epochs.push_back({{"epoch", epoch.epoch},
                       {"train_loss", epoch.train_loss},
                       {"train_accuracy", epoch.train_accuracy},
@@ -145,7 +131,7 @@ Json train_result(const TrainJob& job, const Executor& executor, const Console& 
               {"epochs", epochs},
               {"skipped", to_json(job.data->skipped())},
               {"test_skipped", to_json(job.test ? job.test->skipped() : SkippedSamples{})},
-              {"loader_share", loader_share(console.epochs())},
+              {"loader_share", console.epochs().loader_share()},
               {"peak_memory_bytes", peak_memory_bytes()},
               {"buffer_bytes", executor.buffer_bytes()},
               {"tasks_per_step", executor.tasks_per_step()},

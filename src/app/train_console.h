@@ -7,6 +7,7 @@
 #include "app/run_energy.h"
 #include "app/tracing.h"
 #include "base/progress.h"
+#include "train/epoch_history.h"
 #include "train/run_folder.h"
 #include "tune/refine.h"
 
@@ -46,7 +47,7 @@ class Console : public TrainObserver {
   // All steps are done and the last epoch is reported.
   bool finished() const { return finished_; }
   const trace::StepCurve& curve() const { return curve_; }
-  const std::vector<EpochRecord>& epochs() const { return epochs_; }
+  const EpochHistory& epochs() const { return epochs_; }
 
  private:
   ProgressState state(const StepRecord& record) const;
@@ -64,7 +65,7 @@ class Console : public TrainObserver {
   bool reported_ = false, finished_ = false;
   trace::StepCurve curve_;
   StepRecord last_;
-  std::vector<EpochRecord> epochs_;
+  EpochHistory epochs_;
 };
 
 // What --json reports of a run.

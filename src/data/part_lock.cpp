@@ -49,6 +49,12 @@ bool locked(int file) {
 
 }  // namespace
 
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  while (folder_ && ::flock(folder_.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
 PartLock::PartLock(const std::filesystem::path& file, const std::string& what) : file_(file) {
   do {
     lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));

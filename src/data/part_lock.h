@@ -1,5 +1,5 @@
-// A file lock that lets only one process at a time make a given part of a preparation. The kernel
-// releases it when the process ends, also when it is killed.
+// Locks of a preparation's folder. The kernel releases them when their process ends, also when it
+// is killed. On a file system without locks nothing is locked.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,21 @@
 
 namespace regatta {
 
+// Held while a part is begun and while parts are joined, so that neither happens within the other.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);  // waits until it is free
+
+ private:
+  Descriptor folder_;
+};
+
+// Lets only one process at a time make a given part.
 class PartLock {
  public:
   // Locks `file`. If another process holds the lock, throws InputError that names `what`
-  // and that process. On a file system without locks nothing is locked: two processes may then make
-  // the same files twice, with the same bytes.
+  // and that process. Where there are no locks two processes may make the same files twice, with
+  // the same bytes.
   PartLock(const std::filesystem::path& file, const std::string& what);
   ~PartLock();  // removes the file
   PartLock(const PartLock&) = delete;

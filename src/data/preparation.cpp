@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/part_lock.h"
+#include "base/shell_word.h"
 #include "data/shard_file.h"
 #include "data/tfrecord.h"
 
@@ -158,6 +158,35 @@ Json index_of(const Preparation& preparation, const fs::path& out) {
   return index;
 }
 
+// Whether prepare.json is still to be written: not where another part of this preparation has done
+// so, or where the folder is complete. Throws InputError as begin_preparation does.
+bool is_new(const Preparation& preparation, const fs::path& out) {
+  const std::string place = "'" + out.string() + "'";
+  if (is_there(out / work_file)) {
+    const Json wanted = to_json(preparation);
+    Json found = read_json(out / work_file);
+    if (found == wanted) return false;
+    found["parts"] = preparation.parts;
+    if (found != wanted)
+      throw InputError(place +
+                       " holds the beginnings of another preparation: choose another --out");
+    for (const fs::path& file : entries_of(out))
+      if (const auto holder = has_ending(file, ".lock") ? PartLock::holder(file) : std::nullopt)
+        throw InputError(place + " is being made in another number of parts: " +
+                         file.stem().string() + " by " + *holder);
+  } else if (is_there(out / index_file)) {
+    if (read_json(out / index_file).value("job", "") != preparation.job)
+      throw InputError(place + " holds shards of other data or another size: choose another --out");
+    return false;
+  } else if (preparation.form == PreparedForm::tfrecord &&
+             std::ranges::any_of(entries_of(out), [](const fs::path& file) {
+               return has_ending(file, ".tfrecord");
+             })) {
+    throw InputError(place + " holds TFRecord files that this did not make: choose another --out");
+  }
+  return true;
+}
+
 // What a complete folder's index tells.
 Prepared prepared_by(const Json& index, const fs::path& out) try {
   Prepared prepared;
@@ -202,7 +231,7 @@ std::string Preparation::name_of(const File& file) const {
 }
 
 std::string Preparation::command(const fs::path& out, int part) const {
-  return "regatta data prepare " + arguments + " --out " + out.string() +
+  return "regatta data prepare " + arguments + " --out " + shell_word(out.string()) +
          (parts > 1 ? " --part " + std::to_string(part) + "/" + std::to_string(parts) : "");
 }
 
@@ -247,35 +276,15 @@ fs::path lock_file(const fs::path& out, int part, int of) {
   return out / ("part-" + std::to_string(part) + "-of-" + std::to_string(of) + ".lock");
 }
 
-bool begin_preparation(const Preparation& preparation, const fs::path& out) {
+PartLock begin_preparation(const Preparation& preparation, const fs::path& out, int part) {
   const std::string place = "'" + out.string() + "'";
   std::error_code code;
   fs::create_directories(out, code);
   if (code) throw InputError("cannot create " + place + ": " + code.message());
-  const Json wanted = to_json(preparation);
-  if (is_there(out / work_file)) {
-    Json found = read_json(out / work_file);
-    if (found == wanted) return true;
-    found["parts"] = preparation.parts;
-    if (found != wanted)
-      throw InputError(place +
-                       " holds the beginnings of another preparation: choose another --out");
-    for (const fs::path& file : entries_of(out))
-      if (const auto holder = has_ending(file, ".lock") ? PartLock::holder(file) : std::nullopt)
-        throw InputError(place + " is being made in another number of parts: " +
-                         file.stem().string() + " by " + *holder);
-  } else if (is_there(out / index_file)) {
-    if (read_json(out / index_file).value("job", "") != preparation.job)
-      throw InputError(place + " holds shards of other data or another size: choose another --out");
-    return false;
-  } else if (preparation.form == PreparedForm::tfrecord &&
-             std::ranges::any_of(entries_of(out), [](const fs::path& file) {
-               return has_ending(file, ".tfrecord");
-             })) {
-    throw InputError(place + " holds TFRecord files that this did not make: choose another --out");
-  }
-  write_file(out / work_file, wanted.dump(2) + "\n");
-  return true;
+  const FolderLock beginning(out);
+  if (is_new(preparation, out)) write_file(out / work_file, to_json(preparation).dump(2) + "\n");
+  return PartLock(lock_file(out, part, preparation.parts),
+                  part_text(part, preparation.parts) + " of " + place);
 }
 
 void note_skipped(const Preparation& preparation, const fs::path& out,
@@ -298,32 +307,43 @@ SkippedSamples skipped_by(const Preparation& preparation, const fs::path& out, i
   return sum;
 }
 
-Prepared finish_preparation(const fs::path& out) {
-  if (!is_there(out / work_file)) {
-    if (!is_there(out / index_file))
-      throw InputError("'" + out.string() + "' has no " + work_file +
-                       ": regatta data prepare SPEC --out FOLDER --part K/N begins one");
-    const Prepared prepared = prepared_by(read_json(out / index_file), out);
-    remove_traces(out);
-    return prepared;
-  }
-  const Preparation preparation = read_preparation(out);
+namespace {
+
+// The caller holds the folder's lock.
+Prepared join_parts(const Preparation& preparation, const fs::path& out) {
   std::map<int, std::int64_t> missing;  // number of files by part
   for (const Preparation::File& file : preparation.files())
     if (!preparation.is_whole(out, file, false)) ++missing[file.part];
+  // Whoever makes a part may be replacing a file of it that is damaged.
+  for (int part = 1; part <= preparation.parts; ++part)
+    if (PartLock::holder(lock_file(out, part, preparation.parts))) missing.try_emplace(part, 0);
   if (!missing.empty())
     throw InputError("'" + out.string() +
                      "' is not complete: " + lacking(preparation, out, missing));
-  return complete_preparation(preparation, out);
-}
-
-Prepared complete_preparation(const Preparation& preparation, const fs::path& out) {
   const Json index = index_of(preparation, out);
   write_file(out / index_file, index.dump(2) + "\n");
   fs::remove(out / work_file);
   sync_folder(out);
   remove_traces(out);
   return prepared_by(index, out);
+}
+
+}  // namespace
+
+Prepared finish_preparation(const fs::path& out) {
+  const FolderLock joining(out);
+  if (is_there(out / work_file)) return join_parts(read_preparation(out), out);
+  if (!is_there(out / index_file))
+    throw InputError("'" + out.string() + "' has no " + work_file +
+                     ": regatta data prepare SPEC --out FOLDER --part K/N begins one");
+  const Prepared prepared = prepared_by(read_json(out / index_file), out);
+  remove_traces(out);
+  return prepared;
+}
+
+Prepared complete_preparation(const Preparation& preparation, const fs::path& out) {
+  const FolderLock joining(out);
+  return join_parts(preparation, out);
 }
 
 }  // namespace regatta

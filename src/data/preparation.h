@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "data/dataset.h"
+#include "data/part_lock.h"
 
 namespace regatta {
 
@@ -57,10 +58,12 @@ Json to_json(const Preparation& preparation);
 
 std::filesystem::path lock_file(const std::filesystem::path& out, int part, int of);
 
-// Begins or joins the preparation in `out`: prepare.json is there when this returns true. False:
-// the folder is complete, with an index of the same preparation. Throws InputError if the folder
-// holds something else, or if it is being made in another number of parts at this moment.
-bool begin_preparation(const Preparation& preparation, const std::filesystem::path& out);
+// Begins or joins the preparation in `out`, and locks `part`, counted from 1. prepare.json is there
+// then, unless the folder is complete, with an index of the same preparation. Throws InputError if
+// the folder holds something else, or if the part, or another number of parts, is being made at
+// this moment.
+PartLock begin_preparation(const Preparation& preparation, const std::filesystem::path& out,
+                           int part);
 
 // Writes FILE.skipped, or removes it if no sample was skipped. Called before the file itself is
 // written.
@@ -85,6 +88,7 @@ struct Prepared {
 Prepared finish_preparation(const std::filesystem::path& out);
 
 // Writes index.json of files that are all there, and removes the files of the work in progress.
+// Throws InputError if a part is being made at this moment.
 Prepared complete_preparation(const Preparation& preparation, const std::filesystem::path& out);
 
 }  // namespace regatta

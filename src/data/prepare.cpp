@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/shell_word.h"
 #include "data/augment_sample.h"
 #include "data/image.h"
-#include "data/part_lock.h"
 #include "data/shard_file.h"
 #include "data/skips.h"
 #include "data/statistics.h"
@@ -93,27 +93,18 @@ std::string fingerprint(const PrepareOptions& options, const std::vector<SplitSo
   return sha256_hex(json.dump()).substr(0, sizeof(ShardHeader::job));
 }
 
-// A word as a shell reads it back.
-std::string quoted(const std::string& word) {
-  const bool plain = word.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                         "-_./:,@%+=") == std::string::npos;
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 // The options as flags of `regatta data prepare`.
 std::string arguments_of(const PrepareOptions& options) {
   const PrepareOptions defaults;
-  std::string text = quoted(options.spec);
+  std::string text = shell_word(options.spec);
   if (options.form == PreparedForm::tfrecord) text += " --to tfrecord";
   if (options.input) text += " --input " + options.input->text();
   if (options.resize_to) text += " --resize " + std::to_string(options.resize_to);
-  if (!options.selection.classes.empty()) text += " --classes " + quoted(options.selection.classes);
-  if (!options.selection.subset.empty()) text += " --subset " + quoted(options.selection.subset);
-  if (options.normalise) text += " --normalise " + quoted(*options.normalise);
+  if (!options.selection.classes.empty())
+    text += " --classes " + shell_word(options.selection.classes);
+  if (!options.selection.subset.empty())
+    text += " --subset " + shell_word(options.selection.subset);
+  if (options.normalise) text += " --normalise " + shell_word(*options.normalise);
   if (options.seed != defaults.seed) text += " --seed " + std::to_string(options.seed);
   if (options.file_bytes != defaults.file_bytes)
     text += " --shard-size " + std::to_string(options.file_bytes);
@@ -146,10 +137,7 @@ class Maker {
   const Preparation& plan() const { return plan_; }
 
   Prepared run() {
-    begin_preparation(plan_, options_.out);
-    const PartLock lock(lock_file(options_.out, part_.number, part_.of),
-                        "part " + std::to_string(part_.number) + "/" + std::to_string(part_.of) +
-                            " of '" + options_.out.string() + "'");
+    const PartLock lock = begin_preparation(plan_, options_.out, part_.number);
     {
       std::vector<std::jthread> threads;
       for (int i = 1; i < options_.workers; ++i) threads.emplace_back([&] { work(); });

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/shell_word.h"
 #include "data/augment_sample.h"
 #include "data/shard_file.h"
 #include "data/skips.h"
@@ -30,7 +31,7 @@ class ShardsDataset final : public Dataset {
       throw InputError(
           "data set '" + spec + "': '" + folder.string() +
           "' has no index.json; regatta data prepare makes it, or finishes it (in parts: " +
-          "regatta data finish " + folder.string() + ")");
+          "regatta data finish " + shell_word(folder.string()) + ")");
     const Json index = read_json(file);
     try {
       read_index(spec, folder, index, options.split);

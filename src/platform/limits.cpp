@@ -69,17 +69,19 @@ std::optional<std::int64_t> soft_limit(const SystemRoots& roots, const std::stri
   return std::nullopt;
 }
 
-// What a group may use and does. File pages are given up when memory is short.
+// What a group may use and does. File pages are given up when memory is short, and so is what the
+// kernel can make again, such as its cache of names (version 1 does not tell how much that is).
 std::optional<MemoryLimit> memory_of(const fs::path& group) {
   const auto limit_of = [&](const char* limit, const char* used,
                             const std::string& prefix) -> std::optional<MemoryLimit> {
     const auto most = number_in<std::int64_t>(group / limit);
     const auto now = number_in<std::int64_t>(group / used);
     if (!most || !now) return std::nullopt;
-    const std::int64_t files = field_of(group / "memory.stat", prefix + "active_file") +
-                               field_of(group / "memory.stat", prefix + "inactive_file");
+    std::int64_t spare = 0;
+    for (const char* each : {"active_file", "inactive_file", "slab_reclaimable"})
+      spare += field_of(group / "memory.stat", prefix + each);
     return MemoryLimit{"the control group's " + std::string(limit), *most,
-                       std::max<std::int64_t>(0, *most - std::max<std::int64_t>(0, *now - files))};
+                       std::max<std::int64_t>(0, *most - std::max<std::int64_t>(0, *now - spare))};
   };
   if (auto found = limit_of("memory.max", "memory.current", "")) return found;
   return limit_of("memory.limit_in_bytes", "memory.usage_in_bytes", "total_");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <ranges>
+#include <utility>
 
 #include "platform/disturbance.h"
 #include "report/text.h"
@@ -13,6 +14,7 @@ namespace regatta {
 namespace {
 
 constexpr std::size_t name_width = 36;
+constexpr const char* busy_prefix = "busy ";
 
 using trace::Record;
 using trace::Task;
@@ -142,8 +144,9 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
   };
   made.rows.push_back({"best order of these tasks", "s", std::nullopt, std::nullopt,
                        best_order(simulated), best_order(measured)});
-  for (std::size_t w = 0; w < measured.record.workers.size(); ++w)
-    made.rows.push_back({"busy " + measured.record.workers[w].name, "share", std::nullopt,
+  const std::vector<std::string> lanes = trace::lane_names(measured.record);
+  for (std::size_t w = 0; w < lanes.size(); ++w)
+    made.rows.push_back({busy_prefix + lanes[w], "share", std::nullopt,
                          w < planned.busy.size() ? std::optional(planned.busy[w]) : std::nullopt,
                          simulated.busy(w), measured.busy(w)});
   for (const auto& [phase, seconds] : measured.phases)
@@ -217,6 +220,32 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(shown < width ? width - shown : 1, ' ');
 }
 
+std::string line_of(const CompareRow& row) {
+  std::string text = padded(row.quantity, name_width);
+  for (const auto& value : {row.bound, row.planned, row.simulated, row.measured})
+    text += padded(shown(value, row.unit), 12);
+  return text + "\n";
+}
+
+// A line for each worker; of more than a screen shows, the busiest and the idlest.
+std::string lines_of_workers(std::vector<const CompareRow*> workers) {
+  constexpr std::size_t most_lines = 40, at_each_end = 8;
+  std::string text;
+  const bool folded = workers.size() > most_lines;
+  if (folded)
+    std::ranges::stable_sort(workers, std::greater{},
+                             [](const CompareRow* row) { return row->measured.value_or(0); });
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (folded && i == at_each_end) {
+      i = workers.size() - at_each_end;
+      text += "  (" + std::to_string(workers.size() - 2 * at_each_end) +
+              " workers between the busiest and the idlest; --json FILE has all of them)\n";
+    }
+    text += line_of(*workers[i]);
+  }
+  return text;
+}
+
 std::string bars_of(const CompareRow& row) {
   const std::pair<const char*, std::optional<double>> bars[]{{"bound", row.bound},
                                                              {"planned", row.planned},
@@ -277,14 +306,18 @@ std::string table_of(const Comparison& comparison) {
     text += padded(heading, 12);
   text += "\n";
   std::size_t meetings = 0;
+  std::vector<const CompareRow*> workers;  // consecutive rows
   for (const CompareRow& row : comparison.rows) {
+    if (row.quantity.starts_with(busy_prefix)) {
+      workers.push_back(&row);
+      continue;
+    }
+    text += lines_of_workers(std::exchange(workers, {}));
     // A network has dozens of meeting points; --json has them all.
     if (row.quantity.starts_with("sync ") && ++meetings > 8) continue;
-    text += padded(row.quantity, name_width);
-    for (const auto& value : {row.bound, row.planned, row.simulated, row.measured})
-      text += padded(shown(value, row.unit), 12);
-    text += "\n";
+    text += line_of(row);
   }
+  text += lines_of_workers(std::move(workers));
   if (meetings > 8)
     text += "  (" + std::to_string(meetings - 8) + " more points of synchronisation)\n";
   if (const CompareRow* step = comparison.find("step_s")) text += bars_of(*step);

@@ -3,6 +3,7 @@
 #include "ops/builder.h"
 #include "regatta/regatta.h"
 #include "train/checkpoint.h"
+#include "train/epoch_history.h"
 #include "train/job.h"
 #include "train/loop.h"
 #include "train/memory_check.h"
@@ -140,7 +141,7 @@ class Reporter : public TrainObserver {
   }
   void on_epoch(const EpochRecord& record) override {
     if (folder_) folder_->on_epoch(record);
-    epochs_.push_back(record);
+    epochs_.add(record);
     if (options_.on_epoch) options_.on_epoch(record);
   }
   void on_rest(const TrainState& state) override {
@@ -149,14 +150,14 @@ class Reporter : public TrainObserver {
   std::string way_back() override { return folder_ ? folder_->way_back() : ""; }
 
   TrainReport report(const Speed& speed) const {
-    return {epochs_, speed.images_per_s,
+    return {epochs_.epochs(), speed.images_per_s,
             folder_ ? latest_checkpoint(folder_->path()).string() : ""};
   }
 
  private:
   const TrainOptions& options_;
   RunFolder* folder_;  // null if nothing is to be written
-  std::vector<EpochRecord> epochs_;
+  EpochHistory epochs_;
 };
 
 }  // namespace
@@ -166,7 +167,8 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   TrainGoal goal;
   goal.last_step =
       last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
-  require_memory(job, job.plan);
+  const Saving saving = options.out.empty() ? Saving::none : Saving::checkpoints;
+  require_memory(job, job.plan, memory_limits(), saving);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
 

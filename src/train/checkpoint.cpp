@@ -11,6 +11,7 @@
 #include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "train/manifest.h"
 #include "train/weights.h"
 
@@ -194,10 +195,10 @@ fs::path latest_checkpoint(const fs::path& run, std::vector<std::string>* damage
   }
   const fs::path& newest = all.rbegin()->second;
   const bool unchecked = !fs::exists(newest / "manifest.json") && fs::exists(newest / model_name);
-  throw InputError(
-      "'" + run.string() + "' has no usable checkpoint: " + newest_fault +
-      (unchecked ? "; its weights can start a new run: --init " + (newest / model_name).string()
-                 : ""));
+  throw InputError("'" + run.string() + "' has no usable checkpoint: " + newest_fault +
+                   (unchecked ? "; its weights can start a new run: --init " +
+                                    shell_word((newest / model_name).string())
+                              : ""));
 }
 
 fs::path best_checkpoint(const fs::path& run) {
@@ -211,6 +212,11 @@ fs::path best_checkpoint(const fs::path& run) {
 }
 
 bool has_checkpoints(const fs::path& run) { return !checkpoints_of(run).empty(); }
+
+std::int64_t oldest_checkpoint_step(const fs::path& run) {
+  const std::map<std::int64_t, fs::path> all = checkpoints_of(run);
+  return all.empty() ? 0 : all.begin()->first;
+}
 
 std::optional<Score> best_score(const fs::path& run) {
   const fs::path best = folder_of(run) / "best";

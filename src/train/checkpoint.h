@@ -41,6 +41,9 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& run);
 
 bool has_checkpoints(const std::filesystem::path& run);  // whole or not
 
+// The step of the oldest RUN/checkpoints/step-N, whole or not; 0 if there is none.
+std::int64_t oldest_checkpoint_step(const std::filesystem::path& run);
+
 // The score of RUN/checkpoints/best, if it is there and whole.
 std::optional<Score> best_score(const std::filesystem::path& run);
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/shell_word.h"
+
 namespace regatta {
 
 LoadWatch::LoadWatch(const Plan& plan) {
@@ -63,7 +65,7 @@ std::string LoadWatch::verdict(const LoaderShare& epoch, const std::string& data
                 100 * epoch.share, loading_workers_, epoch.waited.count());
   const bool prepared = data.starts_with("shards:");
   return text + (prepared ? std::string("; more --workers may help")
-                          : "; try regatta data prepare " + data);
+                          : "; try regatta data prepare " + shell_word(data));
 }
 
 }  // namespace regatta

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include "base/error.h"
 #include "exec/cuda_runner.h"
@@ -80,9 +81,9 @@ std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan) {
   return needed_by(job, plan).buffers;
 }
 
-std::size_t memory_needed(const TrainJob& job, const Plan& plan) {
+std::size_t memory_needed(const TrainJob& job, const Plan& plan, Saving saving) {
   const Needed needed = needed_by(job, plan);
-  return needed.buffers + needed.checkpoint;
+  return needed.buffers + (saving == Saving::checkpoints ? needed.checkpoint : 0);
 }
 
 std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
@@ -93,33 +94,34 @@ std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
   return bytes;
 }
 
-bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+          Saving saving) {
   const MemoryLimit* limit = tightest(limits);
-  return !limit || memory_needed(job, plan) <= static_cast<std::size_t>(limit->left);
+  return !limit || memory_needed(job, plan, saving) <= static_cast<std::size_t>(limit->left);
 }
 
 namespace {
 
-using BytesNeeded = std::size_t (*)(const TrainJob& job, const Plan& plan);
+// Bytes that a plan of the job needs.
+using BytesNeeded = std::function<std::size_t(const Plan& plan)>;
 
 // 0 if not even one sample fits.
-std::int64_t largest_batch(const TrainJob& job, const Plan& plan, BytesNeeded needed,
+std::int64_t largest_batch(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
                            std::size_t left) {
   std::int64_t fits = 0, too_many = job.recipe.batch;
   while (too_many - fits > 1) {
     const std::int64_t middle = (fits + too_many) / 2;
-    const Plan smaller = shrunk(plan, job.recipe.batch, middle);
-    (needed(job, smaller) <= left ? fits : too_many) = middle;
+    (needed(shrunk(plan, job.recipe.batch, middle)) <= left ? fits : too_many) = middle;
   }
   return fits;
 }
 
-[[noreturn]] void refuse(const TrainJob& job, const Plan& plan, BytesNeeded needed,
+[[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
                          const MemoryLimit& limit) {
   const std::int64_t batch =
       largest_batch(job, plan, needed, static_cast<std::size_t>(limit.left));
   throw InputError("--batch " + std::to_string(job.recipe.batch) +
-                   shortage(static_cast<std::int64_t>(needed(job, plan)), limit) +
+                   shortage(static_cast<std::int64_t>(needed(plan)), limit) +
                    (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
                               : "; not even --batch 1 fits: use a smaller --input or network"));
 }
@@ -131,14 +133,17 @@ bool has_gpu(const Plan& plan) {
 
 }  // namespace
 
-void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits) {
-  if (!fits(job, plan, limits)) refuse(job, plan, memory_needed, *tightest(limits));
+void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+                    Saving saving) {
+  if (!fits(job, plan, limits, saving))
+    refuse(job, plan, [&](const Plan& each) { return memory_needed(job, each, saving); },
+           *tightest(limits));
   if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit());
 }
 
 void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
-  if (gpu_memory_needed(job, plan) > static_cast<std::size_t>(limit.left))
-    refuse(job, plan, gpu_memory_needed, limit);
+  const BytesNeeded needed = [&](const Plan& each) { return gpu_memory_needed(job, each); };
+  if (needed(plan) > static_cast<std::size_t>(limit.left)) refuse(job, plan, needed, limit);
 }
 
 void require_memory_of_data(const std::string& spec, Split split,

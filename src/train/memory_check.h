@@ -12,19 +12,24 @@ namespace regatta {
 
 // Bytes of the node's memory that the buffers of a plan will take in this run.
 std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
+// Whether a run writes checkpoints.
+enum class Saving { none, checkpoints };
 // The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
-std::size_t memory_needed(const TrainJob& job, const Plan& plan);
+std::size_t memory_needed(const TrainJob& job, const Plan& plan,
+                          Saving saving = Saving::checkpoints);
 
 // Bytes of a GPU's memory that the plan's buffers take; libraries and kernels take some more.
 std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan);
 
 // Whether the plan takes no more than each of `limits` leaves.
-bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits);
+bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
+          Saving saving = Saving::checkpoints);
 
 // Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
 // is needed, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,
-                    const std::vector<MemoryLimit>& limits = memory_limits());
+                    const std::vector<MemoryLimit>& limits = memory_limits(),
+                    Saving saving = Saving::checkpoints);
 
 // The same of the GPU's memory, which require_memory() also asks for where the plan has a GPU.
 void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit);

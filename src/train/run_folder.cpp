@@ -12,6 +12,7 @@
 #include "base/class_names.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "base/version.h"
 #include "platform/machine.h"
 #include "train/checkpoint.h"
@@ -21,30 +22,10 @@ namespace regatta {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* metrics_name = "metrics.jsonl";
 constexpr const char* test_name = "test.json";
 constexpr const char* mask_name = "mask.safetensors";
-
-// What comes again is dropped: later steps, and the epoch if it is still to be reported. A crash
-// may have cut the last line.
-fs::path metrics_up_to(const fs::path& folder, const TrainState& from) {
-  fs::path metrics = folder / metrics_name;
-  std::ifstream file(metrics);
-  if (!file) return metrics;
-  std::string kept;
-  std::int64_t step = 0;
-  for (std::string line; std::getline(file, line);) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) break;
-    if (const auto found = json.find("step"); found != json.end() && found->is_number_integer())
-      step = *found;
-    const bool reports_again = json.contains("epoch") && step == from.step && from.seen > 0;
-    if (step > from.step || reports_again) break;
-    kept += line + '\n';
-  }
-  write_file(metrics, kept);
-  return metrics;
-}
+// So many first epochs are points of TensorBoard's curves each: as many as a chart has pixels.
+constexpr std::int64_t epochs_shown = 1000;
 
 // Only what a crash left half-written.
 bool holds_nothing(const fs::path& folder) {
@@ -172,7 +153,7 @@ RunFolder::RunFolder(fs::path folder, const Executor& executor, const TrainState
       policy_(policy),
       class_names_(std::move(class_names)),
       events_(folder_),
-      metrics_(metrics_up_to(folder_, from)),
+      metrics_(folder_, from),
       last_step_(from.step),
       best_(best_score(folder_)) {
   clear_leftovers(folder_, from.step);
@@ -226,10 +207,14 @@ void RunFolder::on_epoch(const EpochRecord& record) {
     json["test_accuracy"] = *record.test_accuracy;
   }
   metrics_.add(json.dump());
-  event([&](EventFile& events) {
-    for (const auto& [name, value] : json.items())
-      if (name != "epoch") events.scalar("epoch/" + name, last_step_, value.get<float>());
-  });
+  const auto now = Clock::now();
+  if (record.epoch <= epochs_shown || now - last_epoch_event_ > event_interval(now - started_)) {
+    last_epoch_event_ = now;
+    event([&](EventFile& events) {
+      for (const auto& [name, value] : json.items())
+        if (name != "epoch") events.scalar("epoch/" + name, last_step_, value.get<float>());
+    });
+  }
   score_ = Score{record.test_accuracy, record.test_loss.value_or(record.train_loss)};
 }
 
@@ -260,6 +245,7 @@ void RunFolder::on_rest(const TrainState& state) {
   } catch (const InputError& error) {
     throw InputError(error.what() + way_back());
   }
+  metrics_.condense(oldest_checkpoint_step(folder_));
   if (best) best_ = score_;
   last_save_ = Clock::now();
 }
@@ -272,7 +258,7 @@ bool RunFolder::wants_rest(std::int64_t step) {
 std::string RunFolder::way_back() {
   try {
     return "; the last good checkpoint is " + latest_checkpoint(folder_).string() +
-           ", go on from it with: regatta train --resume " + folder_.string();
+           ", go on from it with: regatta train --resume " + shell_word(folder_.string());
   } catch (const InputError&) {
     return "; there is no checkpoint yet";
   }

@@ -11,8 +11,8 @@
 #include "train/checkpoint_policy.h"
 #include "train/events.h"
 #include "train/job.h"
-#include "train/line_file.h"
 #include "train/loop.h"
+#include "train/metrics_file.h"
 
 namespace regatta {
 
@@ -86,14 +86,14 @@ class RunFolder : public TrainObserver {
   CheckpointPolicy policy_;
   std::vector<std::string> class_names_;
   std::optional<EventFile> events_;  // none after one could not be written
-  LineFile metrics_;
+  MetricsFile metrics_;
   // What is gathered for the next line of metrics.jsonl and the next point for TensorBoard.
   std::optional<trace::StepStretch> line_, point_;
   std::int64_t last_step_;
   std::optional<Score> score_, best_;  // of the weights as they stand, if tested; of the best
   std::optional<Json> tested_;         // the last test class by class, until it is written
   const Clock::time_point started_ = Clock::now();
-  Clock::time_point last_event_{}, last_save_ = started_;
+  Clock::time_point last_event_{}, last_epoch_event_{}, last_save_ = started_;
 };
 
 // run.json: recipe, plan, machine, versions, how far the run is meant to go and when it saves. A

@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "base/program.h"
 #include "support/images.h"
+#include "support/places.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
 
@@ -77,6 +79,34 @@ TEST(DataCommand, PartsAreJoinedByFinish) {
   EXPECT_EQ(joined.code, 0) << joined.err;
   EXPECT_THAT(joined.out,
               AllOf(HasSubstr("16 samples"), HasSubstr("train with --data shards:" + out)));
+}
+
+// What a command prints to be pasted, run by a shell as it stands.
+TEST(DataCommand, PrintedCommandsWorkWhereFoldersHaveSpaces) {
+  const TemporaryFolder folder;
+  const fs::path images = folder.path() / "my images";
+  write_image_folder(images, 2, 3, 16, 16);
+  const std::string out = (folder.path() / "it's here").string();
+  const ProgramRun first = run_regatta({"data", "prepare", "folder:" + images.string(),
+                                        "--shard-size", "1KiB", "--out", out, "--part", "1/2"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto pasted = [&](const std::string& text) {
+    const std::size_t at = text.find("regatta data ");
+    if (at == std::string::npos) return ProgramResult{-1, "no command in: " + text};
+    return run_program(
+        {"sh", "-c",
+         "regatta() { '" + regatta_program().string() + "' \"$@\"; }; " + text.substr(at)});
+  };
+  const ProgramRun early = run_regatta({"data", "finish", out});
+  EXPECT_EQ(early.code, 2);
+  const ProgramResult made = pasted(early.err);
+  EXPECT_EQ(made.status, 0) << made.output;
+  const ProgramResult joined = pasted(first.out);
+  EXPECT_EQ(joined.status, 0) << joined.output;
+  const std::size_t at = joined.output.find("--data ");
+  ASSERT_NE(at, std::string::npos) << joined.output;
+  const ProgramResult told = pasted("regatta data info " + joined.output.substr(at + 7));
+  EXPECT_EQ(told.status, 0) << told.output;
 }
 
 TEST(DataCommand, MistakesOfPrepareAreNamed) {

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 
 #include "app/cpu_use.h"
 #include "app/openmp_environment.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/program.h"
 #include "platform/machine.h"
+#include "support/places.h"
 #include "support/program_process.h"
 #include "support/temporary_folder.h"
 
@@ -93,6 +96,27 @@ TEST_F(Environment, VariablesOfOpenMpTakeNoCpusAway) {
   EXPECT_EQ(run.at("plan").at("nodes")[0].at("groups")[0].at("workers"), cpus);
   EXPECT_THAT(read_file(said), AllOf(StartsWith("using " + std::to_string(cpus) + " of "),
                                      HasSubstr("OMP_NUM_THREADS=1 has no say")));
+}
+
+// Of a machine that must not be asked for the memory: the answer comes before anything is allocated
+// or measured.
+TEST_F(Environment, ARunThatALimitOfMemoryForbidsIsRefusedInOneLine) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space without a limit";
+#endif
+  for (const char* granularity : {"fixed", "auto"}) {
+    const std::string command =
+        "ulimit -v 8000000; " + regatta_program().string() +
+        " train --model resnet50 --data imagenet-synth --batch 512 --test none --granularity " +
+        granularity + " --out " + (folder.path() / "large").string();
+    const ProgramResult refused = run_program({"sh", "-c", command});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(std::ranges::count(refused.output, '\n'), 1) << refused.output;
+    EXPECT_THAT(refused.output,
+                AllOf(StartsWith("regatta: --batch 512 needs "),
+                      HasSubstr("ulimit -v with 8192 MB"), HasSubstr("or less fits")));
+    EXPECT_FALSE(fs::exists(folder.path() / "large"));
+  }
 }
 
 TEST_F(Environment, TheFirstLineSaysThatTheAffinityMaskTakesCpusAway) {

@@ -56,5 +56,24 @@ TEST_F(Launch, AMistakeIsToldAsATrainingProcessTellsIt) {
   EXPECT_THAT(read_file(said_), HasSubstr("did you mean 'lenet5'?"));
 }
 
+TEST_F(Launch, AHostThatCannotBeReachedIsAMistakeOfOneLine) {
+  // In place of ssh, which would ask a network.
+  const fs::path agent = folder_.file("ssh", "#!/bin/sh\necho 'ssh: no such host' >&2\nexit 255\n");
+  fs::permissions(agent, fs::perms::owner_all);
+  const ScopedVariable stranger{"OMPI_MCA_plm_rsh_agent", agent.string()};
+  for (const char* restarts : {"0", "3"})
+    for (const char* hosts : {"nowhere", "localhost,nowhere:2"}) {
+      const fs::path said = folder_.file("said", "");
+      ProgramProcess program({"launch", "--hosts", hosts, "--restarts", restarts, "--", "train",
+                              "--model", "tiny", "--data", "digits-synth", "--out", run_.string()},
+                             said);
+      EXPECT_EQ(program.wait(), 2);
+      EXPECT_EQ(read_file(said),
+                "regatta: --hosts: nothing can be started on nowhere (ssh: no such host); it "
+                "must be reachable by: ssh nowhere true\n");
+      EXPECT_FALSE(fs::exists(run_));
+    }
+}
+
 }  // namespace
 }  // namespace regatta

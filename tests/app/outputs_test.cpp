@@ -44,7 +44,8 @@ TEST(Outputs, EveryCommandHasJson) {
   for (const char* each : {"search", "work", "status", "report", "transfer", "stability",
                            "estimate", "prune", "export", "compact"})
     commands.push_back({"tickets", each});
-  for (const char* each : {"get", "info", "prepare", "compare"}) commands.push_back({"data", each});
+  for (const char* each : {"get", "info", "prepare", "finish", "compare"})
+    commands.push_back({"data", each});
   for (std::vector<std::string>& command : commands) {
     command.emplace_back("--help");
     EXPECT_THAT(run_regatta(command).out, HasSubstr("--json FILE"))

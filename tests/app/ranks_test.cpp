@@ -265,6 +265,20 @@ TEST_F(RankedProgram, AMistakeIsToldOnceAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(folder_.path() / "run"));
 }
 
+// Only the first rank writes: where it cannot, the others must not wait for it.
+TEST_F(RankedProgram, ARunFolderThatCannotBeWrittenEndsAllRanks) {
+  const ProgramResult begun = mpirun(2, train("run", {"--steps", "2"}));
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  const fs::path run = folder_.path() / "run", metrics = run / "metrics.jsonl";
+  fs::remove(metrics);
+  fs::create_directory(metrics);
+  const ProgramResult result =
+      mpirun(2, {regatta_program().string(), "train", "--resume", run.string(), "--steps", "4"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.output.find("cannot create '" + metrics.string() + "'"), std::string::npos)
+      << result.output;
+}
+
 TEST_F(RankedProgram, ARankWithOtherSettingsIsNamed) {
   // Each rank is started by a shell, which tells the second another seed.
   const ProgramResult result =

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "platform/platform.h"
+#include "report/text.h"
 #include "support/places.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
@@ -14,6 +15,7 @@
 namespace regatta {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 const std::filesystem::path platforms = test_files() / "platforms";
@@ -42,6 +44,30 @@ TEST(SimulateCommand, TellsAStepsTimeJoulesAndMemory) {
     EXPECT_THAT(traced.out, HasSubstr(text));
   EXPECT_EQ(run_regatta({"doctor", run}).code, 0);
   EXPECT_EQ(run_regatta({"simulate", run, "--platform", platform("lab")}).code, 0);
+}
+
+// The first steps fill the pipeline and the last ones drain it: no figure may contain them.
+TEST(SimulateCommand, ItsFiguresAreThoseOfThePageAndOfTheTrace) {
+  const TemporaryFolder folder;
+  const std::string json = (folder.path() / "result.json").string();
+  const fs::path run = folder.path() / "run";
+  const ProgramRun done = run_regatta({"simulate", "--model", "resnet18", "--input", "3x64x64",
+                                       "--batch", "256", "--platform", platform("lab"), "--steps",
+                                       "5", "--json", json, "--out", run.string()});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Json result = read_json(json);
+  const double joules = result.at("energy_j"), step = result.at("step_s");
+  EXPECT_THAT(done.out, HasSubstr(formatted("%.4g J a step", joules)));
+  const std::string page = read_file(run / "report.html");
+  EXPECT_THAT(page, HasSubstr("{\"label\":\"energy\",\"value\":\"" + number_text(joules) +
+                              "\",\"unit\":\"J a step\""));
+  EXPECT_THAT(page,
+              HasSubstr("{\"label\":\"throughput\",\"value\":\"" + number_text(256 / step) + "\""));
+  const ProgramRun traced = run_regatta({"trace", run.string(), "--json", json});
+  ASSERT_EQ(traced.code, 0) << traced.err;
+  const Json trace = read_json(json);
+  EXPECT_NEAR(trace.at("joules").get<double>() / trace.at("steps").get<double>(), joules,
+              1e-6 * joules);
 }
 
 // Two sites over a slow link: a ring crosses it with every step, sums of sites cross it once.

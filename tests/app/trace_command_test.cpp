@@ -229,6 +229,31 @@ TEST(Doctor, TellsARunThatIsSlowerThanThisMachineShouldBe) {
   EXPECT_THAT(done.out, HasSubstr("disturbed: others took 80% of the workers' CPU time"));
 }
 
+// A task for each operator and image, of a network whose operators take microseconds.
+TEST(Doctor, NamesThePlanThatTheProfilePredictsToBeFaster) {
+  const TemporaryFolder folder;
+  const ScopedVariable profiles("REGATTA_PROFILES", (folder.path() / "profiles").string());
+  ASSERT_EQ(run_regatta({"calibrate", "--model", "tiny", "--batch", "16", "--workers", "2",
+                         "--seconds", "0.5"})
+                .code,
+            0);
+  const fs::path run = folder.path() / "run", json = folder.path() / "doctor.json";
+  ASSERT_EQ(run_regatta({"train",      "--model",   "tiny",     "--data",   "synth:1x28x28/10@96",
+                         "--test",     "none",      "--epochs", "3",        "--batch",
+                         "16",         "--workers", "2",        "--chunks", "16",
+                         "--segments", "op",        "--trace",  "--out",    run.string()})
+                .code,
+            0);
+  const ProgramRun done = run_regatta({"doctor", run.string(), "--json", json.string()});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const Json best = read_json(json)["findings"][0];
+  EXPECT_TRUE(best["predicted"].get<bool>()) << done.out;
+  EXPECT_THAT(best["finding"].get<std::string>(),
+              HasSubstr("By the profile of this machine another plan takes"));
+  EXPECT_TRUE(best["flag"].get<std::string>().starts_with("--")) << best;
+  EXPECT_GT(best["gain"].get<double>(), 0.3);
+}
+
 TEST(TraceFlags, StepsAreChosenByHandOrAfterWarmUp) {
   using app::default_steps;
   EXPECT_EQ(default_steps(0, 100).first, 11);

@@ -134,6 +134,41 @@ TEST(PrepareParts, APartBelongsToOneProcessAtATime) {
   EXPECT_EQ(prepare_part(images.options, {2, 4}).kept, 2);  // made as those of three parts
 }
 
+TEST(PrepareParts, ThatAreBeingMadeAreNotJoinedThoughAllFilesAreThere) {
+  const Images images;
+  images.make_parts(2);
+  {
+    // A process that verifies the files of its part, and would replace a damaged one.
+    const PartLock held(lock_file(images.options.out, 2, 2), "it");
+    EXPECT_THAT(error_text([&] { finish_preparation(images.options.out); }),
+                HasSubstr("is not complete: part 2/2 is being made by process " +
+                          std::to_string(::getpid())));
+    EXPECT_FALSE(fs::exists(images.options.out / "index.json"));
+    EXPECT_TRUE(fs::exists(lock_file(images.options.out, 2, 2)));
+  }
+  finish_preparation(images.options.out);
+  EXPECT_TRUE(fs::exists(images.options.out / "index.json"));
+}
+
+// Between two kinds of work in a folder: a part begins while nobody joins, and the other way round.
+TEST(PrepareParts, BeginWhileNobodyJoinsThem) {
+  const Images images;
+  prepare_part(images.options, {1, 2});
+  const fs::path said = images.folder.path() / "said";
+  auto joining = std::make_unique<FolderLock>(images.options.out);
+  ProgramProcess part({"data", "prepare", images.options.spec, "--out", images.options.out.string(),
+                       "--shard-size", "3072", "--part", "2/2"},
+                      said);
+  // The part waits in flock: the kernel lists it as blocked.
+  const auto waits = [] { return read_file("/proc/locks").find("-> FLOCK") != std::string::npos; };
+  while (!waits() && !part.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(part.ended()) << read_file(said);
+  EXPECT_FALSE(fs::exists(lock_file(images.options.out, 2, 2)));
+  joining.reset();
+  EXPECT_EQ(part.wait(), 0) << read_file(said);
+  finish_preparation(images.options.out);
+}
+
 TEST(PrepareParts, APartOfACompleteFolderChangesNothing) {
   const Images images;
   prepare_data(images.options);

@@ -62,6 +62,15 @@ if(loaded MATCHES "Warning: directory[^\n]*")
   message(FATAL_ERROR "StarPU says: ${CMAKE_MATCH_0}")
 endif()
 
+# The tests that a package has find their files from any folder.
+run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/packed --component everywhere
+  --config ${config})
+if(NOT IS_DIRECTORY ${work}/packed/share/regatta/tests/platforms)
+  message(FATAL_ERROR "the packed tests have no files")
+endif()
+run(${CMAKE_COMMAND} -E chdir / ${work}/packed/bin/regatta_tests --gtest_brief=1
+  --gtest_filter=PlatformGallery.*:RecipeFixtures.*:PlanFile.*:ImportPaje.*:FuzzRegressions.*:NetworkJson.*)
+
 foreach(page IN ITEMS man/man1/regatta.1 man/man1/regatta-train.1
     bash-completion/completions/regatta zsh/vendor-completions/_regatta)
   file(SIZE ${prefix}/share/${page} bytes)

@@ -39,18 +39,20 @@ TEST_F(Limits, OfTheMachineAreItsMemoryAndWhatIsAvailable) {
   EXPECT_EQ(limits[0].left, std::int64_t{3000000} * 1024);
 }
 
-TEST_F(Limits, OfControlGroupsCountThoseAroundTheOwnAndLeaveFilesOut) {
+TEST_F(Limits, OfControlGroupsCountThoseAroundTheOwnAndLeaveOutWhatTheKernelGivesUp) {
   write("proc/meminfo", meminfo);
   write("proc/self/cgroup", "0::/job/step\n");
   write("cgroup/job/step/memory.max", "max\n");
   write("cgroup/job/step/memory.current", "5\n");
   write("cgroup/job/memory.max", "1000000\n");
   write("cgroup/job/memory.current", "700000\n");
-  write("cgroup/job/memory.stat", "anon 300000\nactive_file 100000\ninactive_file 250000\n");
+  write("cgroup/job/memory.stat",
+        "anon 200000\nactive_file 100000\ninactive_file 250000\n"
+        "slab_reclaimable 60000\nslab_unreclaimable 40000\n");
   const auto found = limit("the control group's memory.max");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->bytes, 1000000);
-  EXPECT_EQ(found->left, 1000000 - 350000);
+  EXPECT_EQ(found->left, 1000000 - 290000);
 }
 
 TEST_F(Limits, OfControlGroupsOfVersionOneAreKnownToo) {

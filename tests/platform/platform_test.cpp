@@ -43,6 +43,7 @@ std::string refusal(const Json& json) {
 }
 
 TEST(PlatformGallery, TheExampleOfTheManualIsReadAndFitsTheSchema) {
+  if (!fs::exists(source / "docs/simulate.md")) GTEST_SKIP() << "no sources here";
   const std::string manual = read_file(source / "docs/simulate.md");
   const std::string fence = "```json\n";
   const std::size_t begin = manual.find(fence);

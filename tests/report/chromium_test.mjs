@@ -7,11 +7,16 @@
 // pages take to open and how fluently they pan is printed, not judged: machines differ.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+
+// A newer Node.js elsewhere in PATH would hide what the one that Debian has cannot run.
+const debians = "/usr/bin/node";
+if (existsSync(debians))
+  assert.equal(realpathSync(process.execPath), realpathSync(debians), "Debian's own Node.js runs this test");
 
 const [packages, tests, regatta] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");

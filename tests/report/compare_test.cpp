@@ -96,6 +96,35 @@ TEST(Compare, SaysWhatRanOnAnotherWorkerThanSimulated) {
       blames(compare(run(900, 900), run(900, 900), {}), "forward", "ran on another worker"));
 }
 
+TEST(Compare, SaysThatOthersTookCpuTimeOfTheMeasuredRun) {
+  Record measured = run(1400, 900);
+  for (const std::int64_t step : {1, 2})
+    measured.counters.push_back(
+        {trace::taken_counter, "share", "measured", step, 1500 * step, 0.2});
+  const Comparison made = compare(measured, run(900, 900), {});
+  EXPECT_NE(table_of(made).find("disturbed: others took 20% of the workers' CPU time"),
+            std::string::npos);
+  EXPECT_NEAR(to_json(made)["taken_by_others"].get<double>(), 0.2, 1e-9);
+}
+
+TEST(Compare, NamesWorkersByNodeAndFoldsMoreThanAScreenShows) {
+  RecordBuilder builder(60);
+  for (int w = 0; w < 60; ++w) {
+    builder.record.workers[static_cast<std::size_t>(w)].name = "cpu 0";
+    builder.record.workers[static_cast<std::size_t>(w)].node = "n" + std::to_string(w);
+    builder.task(w, 1, "forward", 0, 1000 - w);  // the later, the idler
+  }
+  builder.record.marks.push_back({"step", 1, 1000});
+  const Comparison made = compare(builder.record, builder.record, {});
+  EXPECT_NE(made.find("busy n59 · cpu 0"), nullptr);
+  const std::string table = table_of(made);
+  EXPECT_NE(table.find("busy n0 · cpu 0"), std::string::npos);
+  EXPECT_NE(table.find("busy n59 · cpu 0"), std::string::npos);
+  EXPECT_EQ(table.find("busy n30 · cpu 0"), std::string::npos);
+  EXPECT_NE(table.find("(44 workers between the busiest and the idlest; --json FILE has all"),
+            std::string::npos);
+}
+
 TEST(Compare, TheJsonHasTheRowsThatArePromised) {
   const Json json = to_json(compare(run(1400, 900), run(900, 900), {}));
   for (const Json& row : json["rows"])

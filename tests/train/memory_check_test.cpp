@@ -63,6 +63,14 @@ TEST(MemoryCheck, ARunThatDoesNotFitNamesTheLimitAndABatchThatDoes) {
   require_memory(smaller, smaller.plan, tight);
 }
 
+TEST(MemoryCheck, ARunThatWritesNoCheckpointNeedsNoMemoryForOne) {
+  const TrainJob job = job_of(32);
+  const auto room = leaves(buffer_bytes_of(job, job.plan));
+  require_memory(job, job.plan, room, Saving::none);
+  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, room, Saving::checkpoints); }),
+              HasSubstr("--batch 32 needs "));
+}
+
 TEST(MemoryCheck, WhereNothingFitsItSaysSo) {
   const TrainJob job = job_of(8);
   EXPECT_THAT(error_text([&] { require_memory(job, job.plan, leaves(1000)); }),

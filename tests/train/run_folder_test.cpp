@@ -177,6 +177,28 @@ TEST_F(Metrics, NoLineTellsOfStepsBeforeAndAfterACheckpoint) {
   EXPECT_EQ(told, saved);
 }
 
+// Epochs of a data set that is one batch.
+TEST_F(Metrics, OfVeryManyEpochsStaySmall) {
+  constexpr std::int64_t all = 120'000;
+  {
+    RunFolder run(folder.path(), executor, {});
+    for (EpochRecord record; record.epoch < all;) {
+      ++record.epoch;
+      record.train_loss = record.epoch == 777 ? 99 : 1;
+      run.on_epoch(record);
+    }
+    run.on_rest({.step = all});
+  }
+  const std::vector<Json> lines = lines_of(folder.path() / "metrics.jsonl");
+  EXPECT_LT(lines.size(), 65'000u);
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const Json& each) { return each["epoch"] == 777; }));
+  EXPECT_EQ(lines.back().at("epoch"), all);
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().filename().string().starts_with("events.")) {
+      EXPECT_LT(entry.file_size(), 2'000'000u);
+    }
+}
+
 TEST(EventInterval, GrowsWithTheRunSoThatCurvesStaySmall) {
   int points = 0;
   for (Seconds time{0}; time < std::chrono::hours(24); time += event_interval(time)) ++points;
