@@ -41,7 +41,8 @@ void declare(CLI::App& app, CalibrateFlags& flags) {
       ->check(whole_number(1, most_workers));
   app.add_option("--teams", flags.teams, "also with workers of so many threads, such as 2,4")
       ->type_name("SIZES");
-  app.add_option("--devices", flags.devices, "cpu, cuda or cpu,cuda")
+  app.add_option("--devices", flags.devices,
+                 "cpu, cuda or cpu,cuda: then also both on one batch, meeting across memories")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--precision", flags.precision, "fp32, bf16, or on GPUs tf32")
@@ -170,6 +171,7 @@ int run_calibrate(std::span<const char* const> arguments) {
   options.workers = flags.workers ? *flags.workers : default_workers();
   options.layout = default_cpu_layout();
   options.devices = devices_named(flags.devices);
+  options.shared = options.devices.size() > 1;
   options.gpu_layout = layout_named(flags.layout);
   options.budget = Seconds(flags.seconds);
   if (!flags.teams.empty())

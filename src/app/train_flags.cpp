@@ -77,9 +77,10 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "threads that work on a chunk together; --workers counts all of them")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
-  app.add_option("--devices", flags.devices,
-                 "cpu, cuda, cpu,cuda (both compute, by what each is predicted to reach), or auto:\n"
-                 "without a GPU the CPUs; else whichever of the three is the fastest")
+  app.add_option(
+         "--devices", flags.devices,
+         "cpu, cuda, cpu,cuda (both compute, by what each is predicted to reach), or auto:\n"
+         "without a GPU the CPUs; else whichever of the three is the fastest")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option(

@@ -23,9 +23,9 @@ PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : bytes_(bytes),
   }
   if (!memory.managed) return;
   const bool on_gpu = memory.gpu_node >= 0;
-  starpu_variable_data_register(
-      &handle_, on_gpu ? memory.gpu_node : STARPU_MAIN_RAM,
-      on_gpu ? device_ : reinterpret_cast<std::uintptr_t>(host_.data()), bytes);
+  starpu_variable_data_register(&handle_, on_gpu ? memory.gpu_node : STARPU_MAIN_RAM,
+                                on_gpu ? device_ : reinterpret_cast<std::uintptr_t>(host_.data()),
+                                bytes);
 }
 
 PlanBuffer::~PlanBuffer() {
@@ -46,9 +46,9 @@ HostView::HostView(const PlanBuffer& buffer, ByteRange range, bool writes)
     if (starpu_data_acquire_on_node(buffer.handle(), STARPU_MAIN_RAM,
                                     writes ? STARPU_RW : STARPU_R) != 0)
       throw Error("StarPU could not bring a buffer to the host");
-    data_ = static_cast<std::byte*>(
-                starpu_data_handle_to_pointer(buffer.handle(), STARPU_MAIN_RAM)) +
-            range.from;
+    data_ =
+        static_cast<std::byte*>(starpu_data_handle_to_pointer(buffer.handle(), STARPU_MAIN_RAM)) +
+        range.from;
     return;
   }
   if (buffer.data().host) {

@@ -1,6 +1,6 @@
-// Every buffer of a plan. Memory is ours and made once, so addresses never change. At gates a buffer
-// that tasks of two memories access has a copy in each; otherwise StarPU knows the buffer, which lies
-// on the node that uses it most, and makes copies itself.
+// Every buffer of a plan. Memory is ours and made once, so addresses never change. At gates a
+// buffer that tasks of two memories access has a copy in each; otherwise StarPU knows the buffer,
+// which lies on the node that uses it most, and makes copies itself.
 #pragma once
 
 #include <starpu.h>
@@ -66,7 +66,7 @@ class Buffers {
 
   // Made at the first call, zeroed.
   const PlanBuffer& get(BufferKind kind, std::uint32_t first, std::uint32_t second,
-                              std::size_t bytes, std::size_t copy = 0);
+                        std::size_t bytes, std::size_t copy = 0);
   std::size_t bytes() const;
 
   // For --reduction redux: how StarPU starts and merges gradients.

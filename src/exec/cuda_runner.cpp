@@ -200,9 +200,7 @@ std::unique_ptr<cuda::KernelLog> open_kernel_log(std::string& why) {
   return cuda::open_kernel_log(why);
 }
 
-void copy_on_device(int device, std::span<const cuda::Copy> copies) {
-  cuda::copy(device, copies);
-}
+void copy_on_device(int device, std::span<const cuda::Copy> copies) { cuda::copy(device, copies); }
 void zero_on_device(int device, void* data, std::size_t bytes) { cuda::zero(device, data, bytes); }
 
 }  // namespace regatta

@@ -545,7 +545,6 @@ class Executor::Impl {
       worker.frame = std::make_unique<Frame>(blueprint, mask_pointers());
       runtime_.settle_worker();
       worker.cpu = make_cpu_device();
-      runtime_.settle_team();
     }
     const auto begin = TraceClock::now();
     const Frame::Scope bound(*worker.frame);
@@ -566,7 +565,6 @@ class Executor::Impl {
   CudaRunner& this_gpu() {
     WorkerState& worker = this_worker();
     if (!worker.cuda) {
-      runtime_.settle_gpu_worker();
       const int id = starpu_worker_get_id();
       const auto group = std::ranges::find(ids_.gpu, id) - ids_.gpu.begin();
       worker.cuda =
@@ -581,6 +579,7 @@ class Executor::Impl {
       pointers[i] = run.at_gates() ? run.data[i].device : pointer_of(buffers[i]);
     std::vector<cuda::Copy> copies;
     if (run.at_gates()) copies = copies_of(run, /*to_gpu=*/false);
+    runtime_.settle_gpu_worker();
     const LaunchesOf marked(run);
     this_gpu().run(run, pointers, copies);
   }

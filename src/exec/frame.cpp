@@ -16,6 +16,8 @@ Frame::Frame(const Blueprint& blueprint, std::vector<const std::uint8_t*> masks)
       squares_(blueprint.buckets.size()),
       packed_(blueprint.buckets.size()),
       running_sums_(blueprint.buckets.size()),
+      group_sums_(groups_of(blueprint.plan).size(),
+                  std::vector<std::byte*>(blueprint.buckets.size())),
       gradients_(blueprint.buckets.size() *
                  static_cast<std::size_t>(gradient_slots(blueprint.plan))),
       partials_(blueprint.chunks.size()) {
@@ -59,6 +61,8 @@ void Frame::bind(const Buffer& buffer, std::byte* data) {
         return &gathered_sums_;
       case BufferKind::running_sum:
         return &running_sums_[buffer.first];
+      case BufferKind::group_sum:
+        return &group_sums_[buffer.second][buffer.first];
       case BufferKind::delivered:
         return &delivered_;
     }

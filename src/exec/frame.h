@@ -51,6 +51,9 @@ class Frame {
   // Of the chunk with this number in the whole batch, whichever rank has it.
   double* gathered_sums(NodeId node, std::size_t chunk) const;
   float* running_sum(BucketId bucket) const { return floats(running_sums_[bucket.value]); }
+  float* group_sum(BucketId bucket, GroupId group) const {
+    return floats(group_sums_[group.value][bucket.value]);
+  }
 
   // Everything an instruction on a chunk of this task reads and writes, but for counts and scales.
   Operands operands(const Instruction& step, const Chunk& chunk, const ArenaMap& arena) const;
@@ -72,6 +75,7 @@ class Frame {
   std::byte* clip_ = nullptr;
   // By bucket.
   std::vector<std::byte*> parameters_, averages_, squares_, packed_, running_sums_;
+  std::vector<std::vector<std::byte*>> group_sums_;            // by group and bucket
   std::array<std::vector<std::byte*>, most_moments> moments_;  // by bucket
   std::vector<std::byte*> gradients_;                          // by bucket and slot
   std::vector<std::byte*> partials_;                           // by chunk

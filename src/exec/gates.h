@@ -1,9 +1,9 @@
-// Holds tasks back until the tasks they depend on have ended, without StarPU: a list's accesses tell
-// beforehand which tasks wait for which (tasks/dependencies.h). Tasks are submitted to StarPU without
-// data handles, each when nothing is left that it waits for. StarPU would derive the same order from
-// data handles, but under a lock for each access, which for small tasks costs more than the rest of
-// its work, and it would bring data from memory to memory only when a task wants it.
-// A GPU carries out its tasks in the order in which they are handed to it. So one of its tasks does
+// Holds tasks back until the tasks they depend on have ended, without StarPU: a list's accesses
+// tell beforehand which tasks wait for which (tasks/dependencies.h). Tasks are submitted to StarPU
+// without data handles, each when nothing is left that it waits for. StarPU would derive the same
+// order from data handles, but under a lock for each access, which for small tasks costs more than
+// the rest of its work, and it would bring data from memory to memory only when a task wants it. A
+// GPU carries out its tasks in the order in which they are handed to it. So one of its tasks does
 // not wait for the end of another one of them, only until that was handed over.
 #pragma once
 
@@ -76,8 +76,8 @@ class ListGates {
   ListGates(const InnerEdges& inner, std::span<TaskRun> runs, std::int64_t first_id);
 
   Gate& operator[](std::size_t task) { return gates_[task]; }
-  // A task of a GPU was handed to it. Calls `ready` with every task that waited for that and now for
-  // nothing else.
+  // A task of a GPU was handed to it. Calls `ready` with every task that waited for that and now
+  // for nothing else.
   template <class Ready>
   void open_handed_over(std::size_t task, const Ready& ready) {
     open(task, gates_[task].handed_over, true, ready);

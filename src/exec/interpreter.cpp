@@ -55,7 +55,7 @@ class Interpreter {
         deliver(submission_.spans[action.chunk.value]);
         break;
       case Phase::reduce:
-        reduce(action.bucket);
+        reduce(action.bucket, action.group);
         break;
       case Phase::measure:
         device_.sum_squares(frame_.gradient(action.bucket, 0),
@@ -81,9 +81,9 @@ class Interpreter {
         frame_.samples() + static_cast<std::size_t>(offset) * blueprint_.sample_bytes;
     Target* targets = frame_.targets() + offset;
     device_.share_out(piece.count, [&](std::int64_t begin, std::int64_t end) {
-      submission_.input.load(
-          piece.first + begin, end - begin,
-          samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes, targets + begin);
+      submission_.input.load(piece.first + begin, end - begin,
+                             samples + static_cast<std::size_t>(begin) * blueprint_.sample_bytes,
+                             targets + begin);
       if (submission_.job != ListKind::evaluate) return;
       for (std::int64_t i = begin; i < end; ++i)
         submission_.result.labels[static_cast<std::size_t>(piece.first + i)] =
@@ -207,14 +207,34 @@ class Interpreter {
                 submission_.result.logits.begin() + static_cast<std::ptrdiff_t>(first * classes));
   }
 
-  void reduce(BucketId bucket) {
+  void reduce(BucketId bucket, GroupId group) {
+    const std::size_t count = blueprint_.buckets[bucket.value].bytes / sizeof(float);
     std::vector<const float*> others;
+    const auto add_slots = [&](SlotRange range, int from) {
+      for (int slot = std::max(range.first, from); slot < range.first + range.count; ++slot)
+        others.push_back(frame_.gradient(bucket, slot));
+    };
+    if (group != blueprint_.owner) {
+      const SlotRange own = slots_of(blueprint_, group);
+      add_slots(own, own.first + 1);
+      float* sum = frame_.group_sum(bucket, group);
+      std::copy_n(frame_.gradient(bucket, own.first), count, sum);
+      device_.reduce_slots(sum, others, count);
+      return;
+    }
     // First, as if the chunks of the ranks before were slots before these.
     if (blueprint_.adds_running_sum()) others.push_back(frame_.running_sum(bucket));
-    for (int slot = 1; slot < gradient_slots(blueprint_.plan); ++slot)
-      others.push_back(frame_.gradient(bucket, slot));
-    device_.reduce_slots(frame_.gradient(bucket, 0), others,
-                         blueprint_.buckets[bucket.value].bytes / sizeof(float));
+    if (blueprint_.plan.reduction == Reduction::slots) {
+      add_slots(slots_of(blueprint_, blueprint_.owner), 1);
+      for (std::uint32_t g = 0; g < groups_of(blueprint_.plan).size(); ++g) {
+        if (GroupId{g} == blueprint_.owner) continue;
+        if (sums_own_slots(blueprint_, GroupId{g}))
+          others.push_back(frame_.group_sum(bucket, GroupId{g}));
+        else
+          add_slots(slots_of(blueprint_, GroupId{g}), 1);
+      }
+    }
+    device_.reduce_slots(frame_.gradient(bucket, 0), others, count);
   }
 
   void clip() {

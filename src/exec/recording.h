@@ -163,7 +163,8 @@ class Recording {
   std::map<const TaskList*, std::int32_t> kinds_;  // of a list's first task
   std::map<std::string, std::int32_t> own_kinds_;
   // StarPU knows how long transfers take, and tells at more than a microsecond a task: each time a
-  // worker asks for one it reads the clock. At gates, or where there is one memory, StarPU makes none.
+  // worker asks for one it reads the clock. At gates, or where there is one memory, StarPU makes
+  // none.
   const bool transfers_;
   struct Copies {
     std::atomic<std::int64_t> bytes = 0, count = 0;

@@ -1,6 +1,7 @@
 #include "exec/runtime.h"
 
 #include <hwloc.h>
+#include <sched.h>
 #include <starpu.h>
 #include <unistd.h>
 #include <xmmintrin.h>
@@ -14,7 +15,6 @@
 #include <memory>
 #include <string_view>
 
-#include "backends/cpu/parallel.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "exec/scheduler.h"
@@ -28,19 +28,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // Variables that StarPU reads as whole numbers and aborts on otherwise.
-constexpr std::array<const char*, 13> whole_numbers{"STARPU_NCPU",
-                                                    "STARPU_NCPUS",
-                                                    "STARPU_NCUDA",
-                                                    "STARPU_CUDA_PIPELINE",
-                                                    "STARPU_RESERVE_NCPU",
-                                                    "STARPU_NTHREADS_PER_CORE",
-                                                    "STARPU_WORKERS_NOBIND",
-                                                    "STARPU_CALIBRATE",
-                                                    "STARPU_PREFETCH",
-                                                    "STARPU_BACKOFF_MIN",
-                                                    "STARPU_BACKOFF_MAX",
-                                                    "STARPU_SILENT",
-                                                    "STARPU_FXT_TRACE"};
+constexpr std::array<const char*, 13> whole_numbers{
+    "STARPU_NCPU",           "STARPU_NCPUS",        "STARPU_NCUDA",
+    "STARPU_CUDA_PIPELINE",  "STARPU_RESERVE_NCPU", "STARPU_NTHREADS_PER_CORE",
+    "STARPU_WORKERS_NOBIND", "STARPU_CALIBRATE",    "STARPU_PREFETCH",
+    "STARPU_BACKOFF_MIN",    "STARPU_BACKOFF_MAX",  "STARPU_SILENT",
+    "STARPU_FXT_TRACE"};
 
 void check_folder(const char* variable, const fs::path& folder) {
   std::error_code code;
@@ -116,7 +109,9 @@ std::vector<std::string> scheduler_names() {
 }
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : team_(options.team), cpu_threads_(options.cpu_workers * options.team + options.gpus) {
+    : allowed_(allowed_cpus()),
+      team_(options.team),
+      cpu_threads_(options.cpu_workers * options.team + options.gpus) {
   check_starpu_environment();
   const std::vector<std::string> known = scheduler_names();
   if (std::ranges::find(known, options.scheduler) == known.end()) {
@@ -139,7 +134,7 @@ Runtime::Runtime(const RuntimeOptions& options)
   // More workers than cores cannot each be bound to one; and a worker with a team needs several,
   // which it takes itself.
   if (team_ > 1 && !user_wants_no_binding())
-    teams_ = team_cpus(allowed_cpus(), options.cpu_workers, team_);
+    teams_ = team_cpus(allowed_, options.cpu_workers, team_);
   const StartUnbound unbound(team_ > 1 || cpu_threads_ > available_cpus());
 
   starpu_conf conf;
@@ -174,29 +169,19 @@ std::vector<int> Runtime::worker_cpus() const {
   return cpus;
 }
 
-const std::vector<int>* Runtime::own_team() const {
-  if (teams_.empty()) return nullptr;
+void Runtime::settle_worker() const {
+  if (teams_.empty()) return;
   const int id = starpu_worker_get_id_check();
   for (std::size_t i = 0; i < teams_.size(); ++i)
-    if (starpu_worker_get_by_type(STARPU_CPU_WORKER, static_cast<int>(i)) == id) return &teams_[i];
-  return nullptr;
-}
-
-void Runtime::settle_worker() const {
-  if (const std::vector<int>* cpus = own_team()) stay_on(*cpus);
-}
-
-void Runtime::settle_team() const {
-  const std::vector<int>* cpus = own_team();
-  if (!cpus) return;
-  cpu::parallel_parts(team_, [cpus](int thread) {
-    stay_on(std::span(*cpus).subspan(static_cast<std::size_t>(thread), 1));
-  });
+    if (starpu_worker_get_by_type(STARPU_CPU_WORKER, static_cast<int>(i)) == id) stay_on(teams_[i]);
 }
 
 void Runtime::settle_gpu_worker() const {
-  if (teams_.empty()) return;  // StarPU has bound it
-  const std::vector<int> free = others_of(allowed_cpus(), worker_cpus());
+  if (teams_.empty()) return;  // all workers are bound by StarPU
+  const std::vector<int> taken = worker_cpus();
+  if (std::ranges::find(taken, ::sched_getcpu()) == taken.end()) return;
+  // Not those that this thread may use: StarPU binds it to the first CPU, whatever else is unbound.
+  const std::vector<int> free = others_of(allowed_, taken);
   if (!free.empty()) stay_on(free);
 }
 

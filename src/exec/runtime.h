@@ -24,22 +24,20 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   // Called by a CPU worker on its own thread before its team starts: keeps both on CPUs of their
-  // own. Without a team, StarPU has done so.
+  // own. Without a team, StarPU has done so. Threads of a team are not bound one by one: OpenMP
+  // ends and starts some whenever a kernel wants fewer, and new ones would all be bound as the
+  // worker is.
   void settle_worker() const;
-  // Called by a CPU worker when its team has started: each of its threads keeps to one CPU. A thread
-  // that slept while the worker waited, for a GPU say, would otherwise wake on a CPU where another
-  // one of its team is busy, and all would wait for the system's tick of milliseconds.
-  void settle_team() const;
-  // Called by a GPU's worker on its own thread: keeps it off the CPUs of teams, whose threads would
-  // otherwise wait for each other whenever it takes one of their CPUs.
+  // Called by a GPU's worker on its own thread, before each task: if it is on a CPU of a team it
+  // moves off them all. It never sleeps, and a team waits for its slowest thread.
   void settle_gpu_worker() const;
   int team() const { return team_; }
   int cpu_threads() const { return cpu_threads_; }  // busy ones: of all workers and their teams
 
  private:
   std::vector<int> worker_cpus() const;  // that they are bound to
-  const std::vector<int>* own_team() const;  // of the calling worker; null: not bound
 
+  std::vector<int> allowed_;  // CPUs that this process may use
   int team_, cpu_threads_;
   std::vector<std::vector<int>> teams_;  // CPUs by worker; empty: not bound
 };

@@ -156,7 +156,8 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   const bool gpu = std::ranges::find(options.devices, DeviceKind::cuda) != options.devices.end();
   // Loading for one step may then last as long as several steps take on the GPU.
   constexpr int ahead_of_gpu = 4;
-  plan.steps_in_flight = options.steps_in_flight.value_or(gpu ? ahead_of_gpu : plan.steps_in_flight);
+  plan.steps_in_flight =
+      options.steps_in_flight.value_or(gpu ? ahead_of_gpu : plan.steps_in_flight);
   if (cpu && recipe.precision == Precision::tf32)
     throw InputError("--precision " + std::string(precision_name(recipe.precision)) +
                      " is for GPUs: use --devices cuda");

@@ -30,7 +30,7 @@ struct PlanOptions {
   // Whoever chooses by costs may leave out devices, or add cores to a GPU.
   bool devices_open = false;
   std::optional<std::vector<std::int64_t>> shares = std::nullopt;  // samples, one per device
-  std::optional<Layout> gpu_layout = std::nullopt;  // default: nhwc
+  std::optional<Layout> gpu_layout = std::nullopt;                 // default: nhwc
   double gpu_slowness = 1;  // how many times as long a GPU is to take for its tasks
 };
 

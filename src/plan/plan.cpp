@@ -275,10 +275,10 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
               std::to_string(most_team));
     check(group->team == 1 || group->kind == DeviceKind::cpu,
           who + " has teams of threads; only CPU workers have them");
-    check(group->slow.empty() ||
-              (std::ssize(group->slow) == group->workers &&
-               std::ranges::all_of(group->slow, [](double f) { return f >= 1; })),
-          who + " is slowed down, which takes a factor of 1 or more for each of its workers");
+    check(
+        group->slow.empty() || (std::ssize(group->slow) == group->workers &&
+                                std::ranges::all_of(group->slow, [](double f) { return f >= 1; })),
+        who + " is slowed down, which takes a factor of 1 or more for each of its workers");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");

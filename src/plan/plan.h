@@ -168,7 +168,7 @@ std::vector<const DeviceGroup*> groups_of(const Plan& plan);  // indexed by Grou
 // The group with the largest share of the batch: it keeps the parameters and takes the steps. Its
 // gradient slots are the first.
 GroupId owner_of(const Plan& plan);
-std::vector<Chunk> chunks_of(const Plan& plan);               // indexed by ChunkId
+std::vector<Chunk> chunks_of(const Plan& plan);  // indexed by ChunkId
 int gradient_slots(const Plan& plan);
 
 // Every broken invariant, one line each; empty for a sound plan.

@@ -95,6 +95,22 @@ ByteRange state_range(const Blueprint& blueprint, NodeId node) {
   return {first, last + align_up(elements * sizeof(float)) - first};
 }
 
+SlotRange slots_of(const Blueprint& blueprint, GroupId group) {
+  SlotRange range;
+  for (const Chunk& chunk : blueprint.chunks) {
+    if (chunk.group != group) continue;
+    if (range.count == 0) range.first = chunk.slot;
+    range.count = std::max(range.count, chunk.slot - range.first + 1);
+  }
+  return range;
+}
+
+bool sums_own_slots(const Blueprint& blueprint, GroupId group) {
+  const auto on_gpu = [&](GroupId id) { return blueprint.group(id).kind == DeviceKind::cuda; };
+  return blueprint.plan.reduction == Reduction::slots && blueprint.plan.stages.empty() &&
+         on_gpu(blueprint.owner) && !on_gpu(group) && slots_of(blueprint, group).count > 1;
+}
+
 std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk) {
   const Plan& plan = blueprint.plan;
   // StarPU would let only one task at a time write into a buffer.
@@ -103,7 +119,8 @@ std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk) {
   constexpr std::size_t least_bytes = std::size_t{256} << 10;
   const std::size_t bytes = blueprint.sample_bytes * static_cast<std::size_t>(chunk.capacity);
   const std::int64_t worthwhile = static_cast<std::int64_t>(bytes / least_bytes);
-  const std::int64_t most = std::min<std::int64_t>(std::max(loading_workers(plan), 1), chunk.capacity);
+  const std::int64_t most =
+      std::min<std::int64_t>(std::max(loading_workers(plan), 1), chunk.capacity);
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(worthwhile, 1, most));
 }
 

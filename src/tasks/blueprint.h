@@ -106,6 +106,16 @@ std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t 
 std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
                                        std::int64_t granule = 1);
 
+// Cores that share the batch with a GPU which owns the parameters sum their gradients themselves,
+// so that one sum crosses to the GPU's memory and not a gradient for each core. The groups that do
+// so.
+bool sums_own_slots(const Blueprint& blueprint, GroupId group);
+// A group's gradient slots are these, one after the other.
+struct SlotRange {
+  int first = 0, count = 0;
+};
+SlotRange slots_of(const Blueprint& blueprint, GroupId group);
+
 // How many tasks load a chunk side by side: several for a GPU's, whose chunk is large and which has
 // workers that do nothing else.
 std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk);

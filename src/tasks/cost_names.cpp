@@ -94,8 +94,8 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   switch (action.phase) {
     case Phase::load: {
       const Chunk& chunk = blueprint_.chunks[action.chunk.value];
-      return {&load_, static_cast<double>(
-                          piece_of(blueprint_, chunk, action.part, {0, samples}).count)};
+      return {&load_,
+              static_cast<double>(piece_of(blueprint_, chunk, action.part, {0, samples}).count)};
     }
     case Phase::deliver:
       return {kept({.signature = deliver_signature(pass_, graph.classes()), .bytes = 16}),
@@ -117,8 +117,20 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
               channels * static_cast<double>(blueprint_.groups_per_chunk) *
                   static_cast<double>(blueprint_.chunks.size())};
     }
-    case Phase::reduce:
-      return {met(reduce_signature(owner), 1), bucket_bytes() * gradient_slots(blueprint_.plan)};
+    case Phase::reduce: {
+      // By the group that does it: a group's own slots, or the owner's and one sum of each other.
+      if (action.group != blueprint_.owner)
+        return {kept({.signature = reduce_signature(place(action.group)),
+                      .bytes = 1,
+                      .sharing_workers = blueprint_.group(action.group).workers}),
+                bucket_bytes() * slots_of(blueprint_, action.group).count};
+      int summed = 0;
+      for (std::uint32_t g = 0; g < groups_of(blueprint_.plan).size(); ++g)
+        summed +=
+            sums_own_slots(blueprint_, GroupId{g}) ? 1 : slots_of(blueprint_, GroupId{g}).count;
+      return {met(reduce_signature(owner), 1),
+              bucket_bytes() * std::max(summed, gradient_slots(blueprint_.plan) > 1 ? 2 : 1)};
+    }
     case Phase::measure:
       return {met(measure_signature(owner), 1), bucket_bytes()};
     case Phase::clip:

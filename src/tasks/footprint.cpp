@@ -21,6 +21,7 @@ GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first
     case BufferKind::statistics:
       return blueprint.group_samples > 0 ? blueprint.chunks[second].group : blueprint.owner;
     case BufferKind::packed:
+    case BufferKind::group_sum:
       return GroupId{second};
     case BufferKind::state:
     case BufferKind::parameters:
@@ -57,6 +58,7 @@ std::string_view buffer_kind_name(BufferKind kind) {
     case BufferKind::average:
       return "averaged parameters";
     case BufferKind::gradient:
+    case BufferKind::group_sum:
     case BufferKind::running_sum:
       return "gradients";
     case BufferKind::delivered:
@@ -85,8 +87,7 @@ std::map<BufferKey, BufferUsers> buffer_users(const Blueprint& blueprint,
   std::map<BufferKey, BufferUsers> users;
   for (const TaskList* list : lists)
     for (const Task& task : list->tasks) {
-      const bool gpu =
-          !task.on_host && blueprint.group(task.group).kind == DeviceKind::cuda;
+      const bool gpu = !task.on_host && blueprint.group(task.group).kind == DeviceKind::cuda;
       for (const Access& access : task.accesses) {
         const Buffer& buffer = list->buffers[access.buffer];
         BufferUsers& found = users[{buffer.kind, buffer.first, buffer.second}];

@@ -333,8 +333,7 @@ class Lowering {
     }
     const std::uint32_t slot = gradient(b, chunk.slot);
     const bool begins = written_.insert(slot).second && !adds(list_.job);
-    const auto elements =
-        static_cast<std::size_t>(graph_.parameter(parameter).shape.elements());
+    const auto elements = static_cast<std::size_t>(graph_.parameter(parameter).shape.elements());
     touch(task, slot, begins ? Mode::write : Mode::read_write,
           {blueprint_.parameter_offset[parameter.value], elements * sizeof(float)});
   }
@@ -402,7 +401,8 @@ class Lowering {
 
   void meet(SegmentId s, std::uint32_t part, Phase phase) {
     const SegmentPlace& place = blueprint_.segments[s.value];
-    const NodeId node = meeting_after(program_of_segment(s), part, phase == Phase::combine_gradient);
+    const NodeId node =
+        meeting_after(program_of_segment(s), part, phase == Phase::combine_gradient);
     const auto read_partials = [&](Task& task) {
       for (const Chunk& chunk : blueprint_.chunks)
         touch(task, segment_buffer(BufferKind::partials, s, place.partials_bytes, chunk.id.value),
@@ -424,8 +424,8 @@ class Lowering {
       touch(task, gathered_sums(s), Mode::read);
     else
       read_partials(task);
-    touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes),
-          Mode::read_write, statistics_of(node));
+    touch(task, segment_buffer(BufferKind::statistics, s, place.statistics_bytes), Mode::read_write,
+          statistics_of(node));
     if (phase == Phase::combine)
       touch(task, segment_buffer(BufferKind::state, s, place.state_bytes), Mode::read_write,
             state_range(blueprint_, node));
@@ -488,12 +488,24 @@ class Lowering {
           travelling_task({.phase = Phase::running_sum, .segment = bucket.segment, .bucket = b});
       touch(task, running_sum(), Mode::write);
     }
+    for (std::uint32_t g = 0; g < groups_of(blueprint_.plan).size(); ++g)
+      if (sums_own_slots(blueprint_, GroupId{g})) sum_slots_of(GroupId{g}, b);
     if (slots > 1 || continues) {
       Task& task = task_for(blueprint_.owner, false);
-      task.actions.push_back({.phase = Phase::reduce, .segment = bucket.segment, .bucket = b});
+      task.actions.push_back({.phase = Phase::reduce,
+                              .segment = bucket.segment,
+                              .bucket = b,
+                              .group = blueprint_.owner});
       task.priority = 1;
       touch(task, gradient(b, 0), Mode::read_write);
-      for (int slot = 1; slot < slots; ++slot) touch(task, gradient(b, slot), Mode::read);
+      for (std::uint32_t g = 0; g < groups_of(blueprint_.plan).size(); ++g) {
+        const SlotRange range = slots_of(blueprint_, GroupId{g});
+        if (sums_own_slots(blueprint_, GroupId{g}))
+          touch(task, group_sum(b, GroupId{g}), Mode::read);
+        else
+          for (int slot = range.first; slot < range.first + range.count; ++slot)
+            if (slot > 0 && slot < slots) touch(task, gradient(b, slot), Mode::read);
+      }
       if (continues) touch(task, running_sum(), Mode::read);
     }
     if (several()) {
@@ -508,6 +520,23 @@ class Lowering {
       step(b, join);
       pack(b, gather);
     }
+  }
+
+  std::uint32_t group_sum(BucketId b, GroupId group) {
+    return buffer(BufferKind::group_sum, b.value, group.value, blueprint_.buckets[b.value].bytes);
+  }
+
+  void sum_slots_of(GroupId group, BucketId b) {
+    Task& task = task_for(group, false);
+    task.actions.push_back({.phase = Phase::reduce,
+                            .segment = blueprint_.buckets[b.value].segment,
+                            .bucket = b,
+                            .group = group});
+    task.priority = 1;
+    const SlotRange range = slots_of(blueprint_, group);
+    for (int slot = range.first; slot < range.first + range.count; ++slot)
+      touch(task, gradient(b, slot), Mode::read);
+    touch(task, group_sum(b, group), Mode::write);
   }
 
   bool clips() const { return blueprint_.optimizer.clip_norm > 0; }

@@ -18,7 +18,7 @@ enum class Phase {
   weight_gradient,   // of a split backward: the weight gradients of a part on a chunk
   combine_gradient,  // chunks meet on the way back
   track,             // running statistics take the mean over all groups of samples
-  reduce,            // a bucket's gradient slots are summed
+  reduce,            // a bucket's gradient slots are summed, all or those of one group
   measure,           // the squares of a bucket's gradient are summed, for clipping
   clip,              // all buckets' sums meet: what gradients are multiplied by
   update,            // a bucket's parameters take a step
@@ -57,12 +57,13 @@ enum class BufferKind {
   moment,           // (bucket, 0 or 1) the optimizer's running mean of gradients, of squares
   average,          // (bucket) the averaged parameters
   gradient,         // (bucket, slot)
-  squares,          // (bucket) the sum of the gradient's squares, a double
-  clip,             // () what the gradients are multiplied by, a float
-  packed,           // (bucket, group)
-  gathered_sums,    // (segment) all ranks' partials, meeting by meeting, chunk by chunk
-  running_sum,      // (bucket) of the gradient, over the ranks before this one
-  delivered,        // (chunk) its results are with the host
+  group_sum,  // (bucket, group) the sum of a group's slots, where its own memory sums them first
+  squares,    // (bucket) the sum of the gradient's squares, a double
+  clip,       // () what the gradients are multiplied by, a float
+  packed,     // (bucket, group)
+  gathered_sums,  // (segment) all ranks' partials, meeting by meeting, chunk by chunk
+  running_sum,    // (bucket) of the gradient, over the ranks before this one
+  delivered,      // (chunk) its results are with the host
 };
 
 struct Buffer {
@@ -95,7 +96,7 @@ struct Action {
   std::uint32_t part = 0;  // of the segment; of loading: which piece of the chunk, see load_pieces
   ChunkId chunk{};
   BucketId bucket{};
-  GroupId group{};  // of packing
+  GroupId group{};  // of packing; of reducing: whose slots, the owner's task sums up all
 };
 
 struct Task {

@@ -118,8 +118,7 @@ std::int64_t largest_batch(const TrainJob& job, const Plan& plan, const BytesNee
 
 [[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
                          const MemoryLimit& limit) {
-  const std::int64_t batch =
-      largest_batch(job, plan, needed, static_cast<std::size_t>(limit.left));
+  const std::int64_t batch = largest_batch(job, plan, needed, static_cast<std::size_t>(limit.left));
   throw InputError("--batch " + std::to_string(job.recipe.batch) +
                    shortage(static_cast<std::int64_t>(needed(plan)), limit) +
                    (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
@@ -136,8 +135,9 @@ bool has_gpu(const Plan& plan) {
 void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
                     Saving saving) {
   if (!fits(job, plan, limits, saving))
-    refuse(job, plan, [&](const Plan& each) { return memory_needed(job, each, saving); },
-           *tightest(limits));
+    refuse(
+        job, plan, [&](const Plan& each) { return memory_needed(job, each, saving); },
+        *tightest(limits));
   if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit());
 }
 

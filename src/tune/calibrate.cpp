@@ -168,20 +168,21 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   if (gpu) {
     PlanOptions plan{.workers = options.workers, .layout = options.layout};
     plan.devices = {DeviceKind::cuda};
+    plan.steps_in_flight = 1;  // one set of buffers, so that graphs are captured at once
     plan.gpu_layout = options.gpu_layout;
     take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
   }
   if (shared) {
-    PlanOptions plan{.workers = options.workers, .cpus = available_cpus(), .layout = options.layout};
+    PlanOptions plan{
+        .workers = options.workers, .cpus = available_cpus(), .layout = options.layout};
     plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
-    plan.team = cpus_to_compute(plan);
-    plan.chunks = {1};
+    plan.steps_in_flight = 1;
     plan.gpu_layout = options.gpu_layout;
-    // Cores get as little as they would beside a fast GPU; what more costs them, others measure.
-    constexpr std::int64_t part_of_cores = 16;
+    // A chunk for each core; of a small batch the half.
     const std::int64_t granule = granule_of(graph);
-    const std::int64_t cores = std::max<std::int64_t>(pieces / part_of_cores, 1) * granule;
-    plan.shares = {cores, recipe.batch - cores};
+    const std::int64_t chunks = std::min<std::int64_t>(cpus_to_compute(plan), pieces / 2);
+    plan.chunks = {chunks};
+    plan.shares = {chunks * granule, recipe.batch - chunks * granule};
     take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
   }
   return all;

@@ -349,8 +349,7 @@ class Search {
 }  // namespace
 
 PlanKind kind_of(const Granularity& granularity) {
-  if (granularity.gpu_share > 0)
-    return granularity.workers > 0 ? PlanKind::shared : PlanKind::gpu;
+  if (granularity.gpu_share > 0) return granularity.workers > 0 ? PlanKind::shared : PlanKind::gpu;
   if (granularity.team > 1) return PlanKind::teams;
   return granularity.workers > 1 ? PlanKind::workers : PlanKind::alone;
 }
@@ -399,9 +398,9 @@ std::string explain(const Choice& choice, std::size_t rows) {
   std::string text;
   char line[240];
   std::snprintf(line, sizeof line,
-                "%-10s %6s %5s %8s %8s %6s %7s %10s %8s %8s %7s %12s %12s %9s %6s %9s\n", "segments",
-                "chunks", "team", "workers", "on GPU", "lanes", "bucket", "reduction", "backward",
-                "loads", "tasks", "predicted", "tried", "busy", "idle", "overhead");
+                "%-10s %6s %5s %8s %8s %6s %7s %10s %8s %8s %7s %12s %12s %9s %6s %9s\n",
+                "segments", "chunks", "team", "workers", "on GPU", "lanes", "bucket", "reduction",
+                "backward", "loads", "tasks", "predicted", "tried", "busy", "idle", "overhead");
   text += line;
   for (std::size_t i = 0; i < std::min(rows, choice.candidates.size()); ++i) {
     const Candidate& each = choice.candidates[i];
@@ -409,16 +408,17 @@ std::string explain(const Choice& choice, std::size_t rows) {
     for (const DeviceGroup* group : groups_of(each.plan)) lanes += group->lanes;
     char tried[24] = "";
     if (each.was_tried()) std::snprintf(tried, sizeof tried, "%.3f ms", 1e3 * each.tried.count());
-    std::snprintf(
-        line, sizeof line,
-        "%-10s %6zu %5d %8d %8s %6d %6.2fM %10s %8s %8s %7zu %9.3f ms %12s %8.1f%% %5.1f%% %8.1f%%\n",
-        each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
-        each.granularity.workers, on_gpu(each).c_str(), lanes, static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
-        std::string(reduction_name(each.plan.reduction)).c_str(),
-        std::string(backward_name(each.plan.backward)).c_str(),
-        each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
-        1e3 * each.predicted.count(), tried, 100 * each.shares.busy, 100 * each.shares.idle,
-        100 * each.shares.overhead);
+    std::snprintf(line, sizeof line,
+                  "%-10s %6zu %5d %8d %8s %6d %6.2fM %10s %8s %8s %7zu %9.3f ms %12s %8.1f%% "
+                  "%5.1f%% %8.1f%%\n",
+                  each.granularity.segments.c_str(), each.granularity.chunks, each.granularity.team,
+                  each.granularity.workers, on_gpu(each).c_str(), lanes,
+                  static_cast<double>(each.plan.bucket_bytes) / (1 << 20),
+                  std::string(reduction_name(each.plan.reduction)).c_str(),
+                  std::string(backward_name(each.plan.backward)).c_str(),
+                  each.plan.gather_loads || each.tasks == 1 ? "gathered" : "ahead", each.tasks,
+                  1e3 * each.predicted.count(), tried, 100 * each.shares.busy,
+                  100 * each.shares.idle, 100 * each.shares.overhead);
     text += line;
   }
   std::snprintf(line, sizeof line, "the first is taken; %zu plans were compared\n",

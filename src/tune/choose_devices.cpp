@@ -1,6 +1,7 @@
 #include "tune/choose_devices.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -25,7 +26,8 @@ class DeviceSearch {
     if (options_.devices_open && recipe_.precision != Precision::tf32) cores_alone();
     if (both_named || options_.devices_open) shared();
     choice_.devices_open = options_.devices_open;
-    // Guesses are not compared with measurements. Where nothing is known, the GPU is the better guess.
+    // Guesses are not compared with measurements. Where nothing is known, the GPU is the better
+    // guess.
     const auto known = [](const Candidate& each) { return each.known >= mostly_measured; };
     std::vector<Candidate>& all = choice_.candidates;
     choice_.by_costs = std::ranges::any_of(all, known);
@@ -72,9 +74,11 @@ class DeviceSearch {
     if (pieces < 2) return;
     PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
     const int cpus = cpus_to_compute(options);
-    // All cores on one chunk, or each on its own: what is measured.
+    // Each core on a chunk of its own, or a team: of a power of two, as teams are measured, and as
+    // kernels share out few samples to all their threads.
     std::vector<int> teams{options_.team.value_or(1)};
-    if (!options_.team && cpus > 1) teams.push_back(cpus);
+    if (!options_.team && cpus > 1)
+      teams.push_back(static_cast<int>(std::bit_floor(static_cast<unsigned>(cpus))));
     for (const Layout layout : gpu_layouts(options_, recipe_.precision))
       for (const int team : teams) {
         options.gpu_layout = layout;
@@ -90,8 +94,9 @@ class DeviceSearch {
     std::map<std::int64_t, Candidate> tried;  // by granules of the CPU's share
     const auto at = [&](std::int64_t share) -> const Candidate& {
       const auto found = tried.find(share);
-      return found != tried.end() ? found->second
-                                  : tried.emplace(share, with(options, share * granule)).first->second;
+      return found != tried.end()
+                 ? found->second
+                 : tried.emplace(share, with(options, share * granule)).first->second;
     };
     const auto seconds = [&](std::int64_t share) { return at(share).predicted; };
     std::int64_t low = 1, high = pieces - 1;
@@ -103,8 +108,8 @@ class DeviceSearch {
         low += third;
     }
     for (std::int64_t share = low; share <= high; ++share) at(share);
-    const auto best = std::ranges::min_element(
-        tried, {}, [](const auto& each) { return each.second.predicted; });
+    const auto best =
+        std::ranges::min_element(tried, {}, [](const auto& each) { return each.second.predicted; });
     choice_.compared += tried.size() - 1;
     add(best->second);
   }
@@ -177,14 +182,16 @@ std::string roles_of(const Choice& choice) {
     text += "cores compute, the GPU rests";
   text += ": " + milliseconds(choice.best()) + "\n";
   if (gpu && cores && both) {
-    const double speed_gpu = 1 / gpu->expected().count(), speed_cores = 1 / cores->expected().count();
+    const double speed_gpu = 1 / gpu->expected().count(),
+                 speed_cores = 1 / cores->expected().count();
     const double speed_both = 1 / both->expected().count();
     char line[240];
-    std::snprintf(line, sizeof line,
-                  "  cores alone have %.3g%% of the GPU's speed: together they could reach %.3g%% of "
-                  "it at most,\n  and reach %.3g%%, meeting and reducing included\n",
-                  100 * speed_cores / speed_gpu, 100 * (1 + speed_cores / speed_gpu),
-                  100 * speed_both / speed_gpu);
+    std::snprintf(
+        line, sizeof line,
+        "  cores alone have %.3g%% of the GPU's speed: together they could reach %.3g%% of "
+        "it at most,\n  and reach %.3g%%, meeting and reducing included\n",
+        100 * speed_cores / speed_gpu, 100 * (1 + speed_cores / speed_gpu),
+        100 * speed_both / speed_gpu);
     text += line;
   }
   if (gpu && taken != PlanKind::gpu) text += "  the GPU alone: " + milliseconds(*gpu) + "\n";

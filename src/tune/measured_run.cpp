@@ -16,7 +16,9 @@ constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
 class MeasuredSteps : public SettledSteps {
  public:
   MeasuredSteps(const Executor& executor, double seconds)
-      : SettledSteps(Seconds(seconds), settling_steps, fewest_steps), executor_(executor) {}
+      : SettledSteps(Seconds(seconds), steps_to_settle(executor.plan(), settling_steps),
+                     fewest_steps),
+        executor_(executor) {}
 
   void on_step(const StepRecord& record) override {
     const bool before = settled();

@@ -97,8 +97,8 @@ void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
   require_memory(job, least);
 }
 
-// What the GPU costs, alone in each layout that is to be compared and beside cores, where too little
-// is known of it. False: the run is too short to measure for it.
+// What the GPU costs, alone in each layout that is to be compared and beside cores, where too
+// little is known of it. False: the run is too short to measure for it.
 template <class Worth, class Measure>
 bool measure_gpu(const TrainJob& job, PlanOptions plan,
                  const std::shared_ptr<const Profile>& profile, const Worth& worth,

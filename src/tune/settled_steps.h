@@ -2,12 +2,21 @@
 // touched for the first time, kernels are made, and the system finds a CPU for every thread.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "exec/task_medians.h"
 #include "train/loop.h"
 
 namespace regatta {
+
+// Steps until a run of the plan has settled, `least` or more: a GPU's graph is captured when the
+// same buffers come round for the second time.
+inline std::int64_t steps_to_settle(const Plan& plan, std::int64_t least) {
+  const bool gpu = std::ranges::any_of(
+      groups_of(plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; });
+  return gpu ? std::max<std::int64_t>(least, 2 * plan.steps_in_flight + 1) : least;
+}
 
 class SettledSteps : public TrainObserver {
  public:

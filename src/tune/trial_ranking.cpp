@@ -26,9 +26,8 @@ Layout gpu_layout_of(const Plan& plan) {
 
 Cut cut_of(const Candidate& each) {
   const Granularity& granularity = each.granularity;
-  return {granularity.segments, granularity.chunks,     granularity.team,
-          granularity.workers,  each.plan.gather_loads, each.plan.backward,
-          gpu_layout_of(each.plan)};
+  return {granularity.segments,   granularity.chunks, granularity.team,        granularity.workers,
+          each.plan.gather_loads, each.plan.backward, gpu_layout_of(each.plan)};
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ std::vector<std::size_t> contestants(const Choice& choice,
 
 Speed try_out(const TrainJob& job, const Plan& plan, Seconds time) {
   Executor executor(job.graph, plan, job.exec_options(true));
-  SettledSteps steps(time, few_steps, few_steps);
+  SettledSteps steps(time, steps_to_settle(plan, few_steps), few_steps);
   Speed speed = run(job, executor, steps);
   speed.typical_step_s =
       typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
@@ -61,7 +61,7 @@ Speed try_out(const TrainJob& job, const Plan& plan, Seconds time) {
 
 std::vector<double> try_tasks(const TrainJob& job, const Plan& plan, Seconds time) {
   TaskMedians tasks;
-  SettledSteps steps(time, few_steps, few_steps);
+  SettledSteps steps(time, steps_to_settle(plan, few_steps), few_steps);
   Executor executor(job.graph, plan, job.exec_options(true));
   watch_settled(executor, steps, tasks);
   run(job, executor, steps);

@@ -110,8 +110,8 @@ class OnTheirWay {
     end(id);
     return true;
   }
-  // Edges that were not respected: a task was begun before one that it waits for had ended or, where
-  // a GPU runs both, had been begun.
+  // Edges that were not respected: a task was begun before one that it waits for had ended or,
+  // where a GPU runs both, had been begun.
   int broken() const {
     return static_cast<int>(std::ranges::count_if(waits_, [&](const Dependencies::Edge& edge) {
       const auto task = static_cast<std::size_t>(edge.first);

@@ -112,10 +112,16 @@ TEST(GroupedBatchNorm, IsTheSameOnAGpu) {
   const Graph graph =
       grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 2);
   const ReferenceResult<double> truth = reference_run(graph, make_input<double>(graph, 7));
-  const ReferenceResult<float> plain = reference_run(graph, make_input<float>(graph, 7));
   const auto gradients = joined(truth.parameter_gradients);
-  const double allowed =
-      std::max(3 * distance(joined(plain.parameter_gradients), gradients), 1e-5);
+  // A value on the kink of a relu jumps with the last bit of its input, so one run in float is
+  // luck: the largest distance of several, with inputs that differ in that bit, is the yardstick.
+  double allowed = 1e-5;
+  for (const float nudge : {0.0f, 1e-7f, -1e-7f, 2e-7f, -2e-7f}) {
+    auto input = make_input<float>(graph, 7);
+    for (float& pixel : input.images) pixel *= 1 + nudge;
+    const ReferenceResult<float> plain = reference_run(graph, input);
+    allowed = std::max(allowed, 3 * distance(joined(plain.parameter_gradients), gradients));
+  }
   for (const std::vector<std::int64_t>& chunks :
        std::vector<std::vector<std::int64_t>>{{1}, {2, 4, 2}}) {
     PlanOptions options{.workers = 2, .chunks = chunks, .devices = {DeviceKind::cuda}};

@@ -45,8 +45,7 @@ TEST_F(SharedBatch, WhatOneDeviceKeepsToItselfIsInOneMemory) {
 TEST_F(SharedBatch, OnlyTheGradientOfTheOthersIsInBothMemories) {
   for (const bool gpu_owns : {true, false}) {
     const Blueprint blueprint = gpu_owns ? shared(2, 6) : shared(6, 2);
-    EXPECT_EQ(blueprint.group(blueprint.owner).kind,
-              gpu_owns ? DeviceKind::cuda : DeviceKind::cpu);
+    EXPECT_EQ(blueprint.group(blueprint.owner).kind, gpu_owns ? DeviceKind::cuda : DeviceKind::cpu);
     EXPECT_EQ(blueprint.group_of_slot(0), blueprint.owner);
     EXPECT_FALSE(both(blueprint, BufferKind::gradient, 0, 0)) << gpu_owns;
     EXPECT_TRUE(both(blueprint, BufferKind::gradient, 0, 1)) << gpu_owns;
@@ -78,6 +77,33 @@ TEST_F(SharedBatch, AMeetingTouchesOnlyItsOwnOperatorsBytes) {
       EXPECT_LT(4 * bytes_of(list, access), list.buffers[access.buffer].bytes);
   }
   EXPECT_GT(meetings, 10u);
+}
+
+// One sum of the cores' gradients crosses to the GPU, not one for each core.
+TEST_F(SharedBatch, CoresSumTheirGradientsBeforeTheyCross) {
+  const Graph graph = fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10}));
+  PlanOptions options{.workers = 3, .chunks = std::vector<std::int64_t>{3}};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  options.shares = {3, 5};
+  const Blueprint blueprint = make_blueprint(graph, plan_for(graph, 8, options), {}, true);
+  const GroupId cores{0};
+  ASSERT_NE(blueprint.owner, cores);
+  EXPECT_TRUE(sums_own_slots(blueprint, cores));
+  EXPECT_EQ(slots_of(blueprint, cores).count, 3);
+  EXPECT_TRUE(both(blueprint, BufferKind::group_sum, 0, cores.value));
+  for (std::uint32_t slot = 0; slot < 4; ++slot)
+    EXPECT_FALSE(both(blueprint, BufferKind::gradient, 0, slot)) << slot;
+  // Each gradient is in exactly one sum.
+  const TaskList list = lower(blueprint, ListKind::train);
+  EXPECT_EQ(faults(list), std::vector<std::string>{});
+  std::map<std::uint32_t, int> summed;  // by slot of the first bucket
+  for (const Task& task : list.tasks)
+    if (task.actions.front().phase == Phase::reduce && task.actions.front().bucket == BucketId{0})
+      for (const Access& access : task.accesses) {
+        const Buffer& buffer = list.buffers[access.buffer];
+        if (buffer.kind == BufferKind::gradient) ++summed[buffer.second];
+      }
+  EXPECT_EQ(summed, (std::map<std::uint32_t, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}}));
 }
 
 TEST(LoadPieces, TogetherAreTheChunk) {

@@ -71,6 +71,24 @@ TEST(MemoryCheck, ARunThatWritesNoCheckpointNeedsNoMemoryForOne) {
               HasSubstr("--batch 32 needs "));
 }
 
+// The plan alone says what a GPU's memory must hold, on any machine.
+TEST(MemoryCheck, AShareThatDoesNotFitIntoTheGpuNamesABatchThatDoes) {
+  const auto on_gpu = [](std::int64_t batch) {
+    TrainJob job = job_of(batch);
+    PlanOptions options{.workers = 2};
+    options.devices = {DeviceKind::cuda};
+    job.plan = make_plan(job.graph, job.recipe, options);
+    return job;
+  };
+  const TrainJob large = on_gpu(128), fitting = on_gpu(48);
+  const MemoryLimit gpu{"the GPU", 1 << 30,
+                        static_cast<std::int64_t>(gpu_memory_needed(fitting, fitting.plan))};
+  require_gpu_memory(fitting, fitting.plan, gpu);
+  EXPECT_THAT(error_text([&] { require_gpu_memory(large, large.plan, gpu); }),
+              AllOf(HasSubstr("--batch 128 needs "), HasSubstr("but the GPU with 1074 MB"),
+                    HasSubstr("--batch 48 or less fits")));
+}
+
 TEST(MemoryCheck, WhereNothingFitsItSaysSo) {
   const TrainJob job = job_of(8);
   EXPECT_THAT(error_text([&] { require_memory(job, job.plan, leaves(1000)); }),

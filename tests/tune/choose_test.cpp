@@ -276,8 +276,7 @@ class WithGpu final : public TaskCosts {
       : blueprint_(blueprint), core_(blueprint, {}), gpu_speed_(gpu_speed) {}
   Estimate of(const Task& task, int busy) const override {
     const Estimate core = core_.of(task, busy);
-    const bool gpu =
-        !task.on_host && blueprint_.group(task.group).kind == DeviceKind::cuda;
+    const bool gpu = !task.on_host && blueprint_.group(task.group).kind == DeviceKind::cuda;
     const double seconds = gpu ? core.seconds / gpu_speed_ : core.seconds;
     return {seconds, seconds, seconds};
   }
@@ -322,8 +321,8 @@ TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
 
 TEST(Choose, AGpuThatIsMadeSlowerGetsLess) {
   const auto share_of_gpu = [](double slowness) {
-    const Choice choice = chosen_beside(
-        6, "resnet18", 32, {.workers = 4, .cpus = 4, .gpu_slowness = slowness});
+    const Choice choice =
+        chosen_beside(6, "resnet18", 32, {.workers = 4, .cpus = 4, .gpu_slowness = slowness});
     return choice.best().granularity.gpu_share;
   };
   EXPECT_GT(share_of_gpu(1), share_of_gpu(2));
@@ -338,8 +337,7 @@ TEST(Choose, InFp32AGpusLayoutIsCompared) {
       if (group->kind == DeviceKind::cuda) layouts.insert(group->layout);
   EXPECT_EQ(layouts, (std::set{Layout::nhwc, Layout::nchw}));
   EXPECT_EQ(gpu_layouts({}, Precision::bf16), std::vector{Layout::nhwc});
-  EXPECT_EQ(gpu_layouts({.gpu_layout = Layout::nchw}, Precision::fp32),
-            std::vector{Layout::nchw});
+  EXPECT_EQ(gpu_layouts({.gpu_layout = Layout::nchw}, Precision::fp32), std::vector{Layout::nchw});
 }
 
 // As a machine, but a sample takes so long to load.

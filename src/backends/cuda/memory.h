@@ -40,7 +40,7 @@ struct Copy {
   const void* from;
   std::size_t bytes;
 };
-void copy(int device, std::span<const Copy> copies);         // between main memory and the device's
+void copy(int device, std::span<const Copy> copies);   // between main memory and the device's
 void zero(int device, void* data, std::size_t bytes);  // memory that nobody uses yet
 
 // Offsets inside a workspace: cuDNN and vector loads want whole lines.

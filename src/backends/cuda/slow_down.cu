@@ -14,7 +14,8 @@ __global__ void note_time(unsigned long long* began) { *began = clock_ns(); }
 
 __global__ void wait_until(const unsigned long long* began, double factor) {
   const unsigned long long start = *began;
-  const auto whole = static_cast<unsigned long long>(static_cast<double>(clock_ns() - start) * factor);
+  const auto whole =
+      static_cast<unsigned long long>(static_cast<double>(clock_ns() - start) * factor);
   while (clock_ns() - start < whole) __nanosleep(500);
 }
 
