@@ -1,6 +1,7 @@
 #include "base/json_reader.h"
 
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -50,7 +51,7 @@ std::string ObjectReader::text(const char* key, std::optional<std::string> other
   const Json* found = find(key, !otherwise);
   if (found && found->is_string()) return found->get<std::string>();
   if (found) wrong(key, shown(*found) + " is no text");
-  return otherwise.value_or("");
+  return std::move(otherwise).value_or("");
 }
 
 std::int64_t whole_at(const Json& json, const std::string& place, std::int64_t least,

@@ -336,7 +336,7 @@ Prepared finish_preparation(const fs::path& out) {
   if (!is_there(out / index_file))
     throw InputError("'" + out.string() + "' has no " + work_file +
                      ": regatta data prepare SPEC --out FOLDER --part K/N begins one");
-  const Prepared prepared = prepared_by(read_json(out / index_file), out);
+  Prepared prepared = prepared_by(read_json(out / index_file), out);
   remove_traces(out);
   return prepared;
 }

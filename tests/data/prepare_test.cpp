@@ -160,8 +160,13 @@ TEST(PrepareParts, BeginWhileNobodyJoinsThem) {
                        "--shard-size", "3072", "--part", "2/2"},
                       said);
   // The part waits in flock: the kernel lists it as blocked.
-  const auto waits = [] { return read_file("/proc/locks").find("-> FLOCK") != std::string::npos; };
-  while (!waits() && !part.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto waits = [] {
+    return fs::exists("/proc/locks") &&
+           read_file("/proc/locks").find("-> FLOCK") != std::string::npos;
+  };
+  for (int i = 0; i < 4000 && !waits() && !part.ended(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (!waits() && !part.ended()) GTEST_SKIP() << "this kernel does not tell who waits for a lock";
   EXPECT_FALSE(part.ended()) << read_file(said);
   EXPECT_FALSE(fs::exists(lock_file(images.options.out, 2, 2)));
   joining.reset();
