@@ -24,6 +24,17 @@ TEST(SlowWorkers, AreParsedByWorker) {
   EXPECT_THAT(error_text([] { slow_workers({"2=2"}, 2); }), HasSubstr("workers 0 to 1"));
 }
 
+TEST(SlowWorkers, AGpusFactorIsTakenOut) {
+  std::vector<std::string> flags{"1=2", "cuda=4", "0=3"};
+  EXPECT_EQ(take_gpu_slowness(flags), 4);
+  EXPECT_EQ(flags, (std::vector<std::string>{"1=2", "0=3"}));
+  EXPECT_EQ(take_gpu_slowness(flags), 1);
+  for (const char* bad : {"cuda=", "cuda=0.5", "cuda=2x", "cuda=nan"}) {
+    std::vector<std::string> wrong{bad};
+    EXPECT_THAT(error_text([&] { take_gpu_slowness(wrong); }), HasSubstr("cuda=FACTOR")) << bad;
+  }
+}
+
 // A job whose costs are guessed: nothing of this machine's profile.
 TrainJob job_of(std::int64_t batch, int workers) {
   JobOptions options;
