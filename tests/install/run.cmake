@@ -45,10 +45,14 @@ foreach(folder IN ITEMS ${source} ${build} ${cache})
   endif()
 endforeach()
 
-# A run without a GPU loads no CUDA library.
+# A run on CPUs loads no CUDA library; where there is no GPU, nor does one that may choose its devices.
+set(devices --devices cpu)
+if(NOT EXISTS /dev/nvidiactl)
+  set(devices --devices auto)
+endif()
 execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_DEBUG=files
   ${prefix}/bin/regatta train --model tiny --data synth:1x8x8/4@40 --batch 4 --steps 2 --test none
-  --granularity fixed --out ${work}/run
+  --granularity fixed ${devices} --out ${work}/run
   OUTPUT_VARIABLE said ERROR_VARIABLE loaded COMMAND_ERROR_IS_FATAL ANY)
 must_match("${loaded}" "libstarpu-[^\n]*" "loaded libraries")
 if(loaded MATCHES "lib(cuda|cudart|cudnn|cublas)[^\n]*")
