@@ -51,8 +51,8 @@ struct Submission {
   std::vector<TaskRun> runs;
   std::shared_ptr<ListGates> gates;  // null: StarPU knows what tasks wait for
   std::vector<TaskTimes> times;      // by task, if recorded or watched
-  std::size_t exchanged_as = 0;  // among the lists with messages between ranks, as on all of them
-  bool recorded = false;
+  std::size_t exchanged_as = 0;    // among the lists with messages between ranks, as on all of them
+  Recording* recording = nullptr;  // the record that this list is noted for; null: none
   cuda::KernelLog* kernels = nullptr;      // whom launches of GPU tasks are marked for
   std::size_t number = 0;                  // of all lists submitted
   std::int64_t step = 0;                   // times that its list was submitted before
@@ -80,5 +80,10 @@ struct Submission {
   std::size_t first_order_ = 0;
   std::string first_seen_;
 };
+
+// The submission of a list of this kind, with room for its results. The caller fills in what
+// depends on the lists before.
+std::shared_ptr<Submission> make_submission(const Blueprint& blueprint, ListKind job,
+                                            StepInput input, std::uint64_t seed);
 
 }  // namespace regatta
