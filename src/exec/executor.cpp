@@ -278,6 +278,7 @@ class Executor::Impl {
     } catch (...) {
       halted_ = true;  // tasks behind a gap in the order would go wrong
       run.submission->fail(std::current_exception());
+      skip_turn(run.ready.fixed);
       handed_over(run);
       done(run);
       run.submission->task_finished();

@@ -214,8 +214,18 @@ std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
   return allowed_.empty() ? -1 : where_[regatta::pick(allowed_, worker)];
 }
 
-void Turns::taken(const ReadyTask& task) {
-  if (task.fixed.turn > 0) ++next_[static_cast<std::size_t>(task.fixed.worker)];
+void Turns::taken(const ReadyTask& task) { skip(task.fixed); }
+
+void Turns::skip(const FixedPlace& place) {
+  if (place.turn == 0) return;
+  const auto worker = static_cast<std::size_t>(place.worker);
+  std::int64_t& next = next_[worker];
+  if (place.turn != next) {
+    skipped_[worker].insert(place.turn);
+    return;
+  }
+  do ++next;
+  while (skipped_[worker].erase(next) > 0);
 }
 
 }  // namespace regatta

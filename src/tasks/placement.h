@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,16 +51,19 @@ class StepPlaces {
 // own; of its own tasks that have a turn, only the one whose turn is next.
 class Turns {
  public:
-  explicit Turns(std::size_t workers) : next_(workers, 1) {}
+  explicit Turns(std::size_t workers) : next_(workers, 1), skipped_(workers) {}
 
   // Which of `ready` the worker takes; -1: none.
   std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker);
   void taken(const ReadyTask& task);
+  // A task with a turn will never be ready: its worker's later turns do not wait for it.
+  void skip(const FixedPlace& place);
 
  private:
-  std::vector<std::int64_t> next_;     // by worker: its next turn
-  std::vector<ReadyTask> allowed_;     // kept for its memory
-  std::vector<std::ptrdiff_t> where_;  // of `allowed_` in `ready`
+  std::vector<std::int64_t> next_;               // by worker: its next turn
+  std::vector<std::set<std::int64_t>> skipped_;  // by worker: turns after that
+  std::vector<ReadyTask> allowed_;               // kept for its memory
+  std::vector<std::ptrdiff_t> where_;            // of `allowed_` in `ready`
 };
 
 }  // namespace regatta
