@@ -103,7 +103,7 @@ class Executor::Impl {
     }
     if (recording_) recording_->begin(*submission, list);
     make_runs(*submission, prepared);
-    if (gated_) submission->gates = gates_.follow(list, step, submission->runs);
+    if (gated_) submission->gates = gates_.add(list, step, submission->runs);
     // A worker still touches a submission just after its waiter was woken: the latest are kept.
     recent_.push_back(submission);
     if (recent_.size() > 2 * static_cast<std::size_t>(blueprint.plan.steps_in_flight) + 2)
@@ -251,7 +251,7 @@ class Executor::Impl {
     for (std::size_t t = 0; t < submission.runs.size(); ++t) {
       TaskRun& run = submission.runs[t];
       if (run.times) run.times->submit = TraceClock::now();
-      if ((*submission.gates)[t].arrives()) start(run);
+      if ((*submission.gates)[t].count_down()) start(run);
     }
   }
 
@@ -347,7 +347,7 @@ class Executor::Impl {
 
   // --- on a worker
 
-  // A GPU's update has noted a gradient that is not finite, but nobody on the host has seen it.
+  // A GPU's update may have noted a gradient that is not finite, of which the host is not told.
   void look_at_gradient(const TaskRun& run) {
     const auto updates = [](const Action& action) { return action.phase == Phase::update; };
     if (!std::ranges::any_of(run.task->actions, updates)) return;
@@ -410,7 +410,7 @@ class Executor::Impl {
       run.times->acquire = run.times->start - run.times->taken;
     }
     Submission& submission = *run.submission;
-    // Other ranks wait for it, whatever happened here.
+    // Other ranks wait for its messages, even if this one has failed.
     if (travels(*run.task)) {
       std::vector<std::byte*> pointers(run.task->accesses.size());
       for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = data_of(buffers[i]);
@@ -448,7 +448,7 @@ class Executor::Impl {
   std::deque<std::shared_ptr<Submission>> recent_;
   std::size_t steps_submitted_ = 0, lists_exchanged_ = 0;
   std::optional<RankMessages> messages_;  // none: this process is alone
-  std::atomic<bool> halted_ = false;      // a step has gone wrong: nobody moves parameters
+  std::atomic<bool> halted_ = false;      // a step has gone wrong: no task moves parameters
   std::unique_ptr<Recording> recording_;
   TimesSink sink_;
   Depth depth_ = Depth::task;

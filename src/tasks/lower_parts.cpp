@@ -77,7 +77,7 @@ void PartLowering::weight_gradients(SegmentId s, std::uint32_t part) {
     Task& task = list_.task_for(chunk.group, false);
     task.actions.push_back(
         {.phase = Phase::weight_gradient, .segment = s, .part = part, .chunk = chunk.id});
-    // StarPU's own schedulers know no ranks: what is computed next in line goes first.
+    // StarPU's own schedulers know no upward ranks: by this, the next parts of backward go first.
     if (task.actions.size() == 1) task.priority = -1;
     for (const Instruction& step : program.weight_gradients[part]) {
       read_for_backward(task, s, step, chunk, here);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@
 
 namespace regatta {
 
+// The chunk that a task computes on.
+std::optional<ChunkId> computed_chunk(const Task& task);
+
 // By task; nothing is fixed in lists that the plan has no order for (it has one for
 // ListKind::train).
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list);
@@ -20,7 +24,7 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
 // run it.
 std::vector<double> contention_of(const Blueprint& blueprint, const TaskList& list);
 
-// Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
+// Every reason why the plan's order cannot be followed: tasks of no worker or of two, workers
 // of another group, and tasks that would wait for each other for ever. Empty without an order.
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list);
 void require_order(const Blueprint& blueprint, const TaskList& list);  // InputError, all of them
