@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
-// And what is so much slower than the automatic choice surely is; what seems faster is looked at
-// again.
+// A plan that is slower than the automatic choice by more than this share is surely slower; others
+// are measured again.
 constexpr double contends = 0.12;
 
 struct MeasuredPlan {

@@ -39,7 +39,7 @@ struct PlanOptions {
 // takes its share whole.
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
 
-// Of options.workers, those that may compute: a GPU's own thread never sleeps and keeps a CPU.
+// How many of options.workers may compute: a GPU's own thread never sleeps and keeps a CPU.
 int cpus_to_compute(const PlanOptions& options);
 
 // "cpu", "cuda" or "cpu,cuda".

@@ -15,7 +15,7 @@ class CalibrationCell {
   using Clock = std::chrono::steady_clock;
   enum class Of {
     all_sizes,
-    // Of a plan with two for each worker, each finds its data as cold as the other left it.
+    // In a plan with two chunks for each worker, each finds its data as cold as the other left it.
     whole_chunks,
     // Only the operators that take longer in a plan with several segments. On whole chunks alone:
     // small ones, in one segment, find all their data in the caches, as whole ones do not.

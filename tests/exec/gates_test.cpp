@@ -1,4 +1,4 @@
-// Who waits for whom where StarPU is not told of data.
+// Which task waits for which where StarPU is not told of data.
 #include "exec/gates.h"
 
 #include <gmock/gmock.h>

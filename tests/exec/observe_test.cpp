@@ -79,7 +79,7 @@ class Observing : public testing::Test {
   std::vector<TaskTimes> times;
 };
 
-// Of the two chunks' tasks, 2 and 3, the second takes twice as long.
+// Tasks 2 and 3 are those of the two chunks; the second takes twice as long.
 TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   const nanoseconds length = length_of_one();
@@ -104,7 +104,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   }
 }
 
-// Whoever meets them waits for tasks that were kept from their CPU, but not for an accident.
+// Delays of single tasks count, however long; a step that was held up as a whole does not.
 TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   const nanoseconds length = length_of_one(), none{0};
