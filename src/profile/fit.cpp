@@ -90,7 +90,7 @@ Fit::Knot Fit::Curve::at(double size) const {
   if (!below && !above) {
     const Knot& before = *(after - 1);
     const double share = (size - before.size) / (near.size - before.size);
-    // What the curve does between its points is as sure as points that were left out.
+    // Between its points the curve is as sure as it is at points that were left out.
     return {size, before.seconds + share * (near.seconds - before.seconds),
             std::hypot(std::max(before.error, near.error), held_out)};
   }

@@ -88,7 +88,7 @@ class Lowering {
     }
   }
 
-  // What a GPU computed is delivered by tasks of their own, after the step's.
+  // Results of a GPU are delivered by tasks of their own, after the step's.
   void late_deliveries() {
     for (const Chunk& chunk : blueprint_.chunks)
       if (!list_.on_cpu(chunk.group)) deliver(chunk, false);
