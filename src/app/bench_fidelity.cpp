@@ -105,7 +105,7 @@ class Bench {
         if (rounds++ == 0) place_all(cells, profile);
       }
       Cell& cell = cells[turn.cell];
-      cell.last = measure(cell.job, flags_.seconds);
+      cell.last = measure(cell.job, cell.job.plan, Seconds(flags_.seconds));
       cell.result.measured.push_back(cell.last.step_s);
       cell.result.measured_j.push_back(cell.last.energy_j);
       if (cell.last.taken_by_others) cell.result.taken.push_back(*cell.last.taken_by_others);
@@ -115,7 +115,7 @@ class Bench {
   // By one more turn, which looks at every task: that makes submission longer, so what it takes is
   // of the last turn that did not.
   void explain(Cell& cell, const Predicted& predicted) const {
-    const Measured measured = measure(cell.job, flags_.seconds, true);
+    const Measured measured = measure(cell.job, cell.job.plan, Seconds(flags_.seconds), true);
     cell.result.kernels = {cell.last.kernels_s, predicted.kernels_s};
     cell.result.submission = {cell.last.submission_s, predicted.submission_s};
     for (const auto& [phase, seconds] : by_phase(cell.job, measured.tasks))
@@ -173,7 +173,7 @@ void declare_common(CLI::App& app, FidelityFlags& flags) {
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
-                 "length of a measurement, when it has settled; six steps at least")
+                 "length of a measurement, when it has settled; three steps at least")
       ->type_name("X")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();

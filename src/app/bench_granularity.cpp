@@ -11,13 +11,12 @@
 #include "base/files.h"
 #include "models/models.h"
 #include "plan/make_plan.h"
-#include "platform/distance.h"
 #include "platform/machine.h"
 #include "report/granularity.h"
 #include "report/scaling.h"
+#include "tune/measured_run.h"
 #include "tune/plan_job.h"
 #include "tune/trial_ranking.h"
-#include "tune/trials.h"
 
 namespace regatta::app {
 namespace {
@@ -26,16 +25,11 @@ using Clock = std::chrono::steady_clock;
 
 // After the first round, what is so many times as slow as the best is not measured again.
 constexpr double hopeless = 1.3;
-// And what is so much slower than the automatic choice surely is; what seems faster is looked at
-// again.
+// A plan that is slower than the automatic choice by more than this share is surely slower; others
+// are measured again.
 constexpr double contends = 0.12;
 
-Speed measure(const TrainJob& job, const Plan& plan, double seconds) {
-  constexpr double patience = 10;
-  return measure_undisturbed([&] { return try_out(job, plan, Seconds(seconds)); }, patience);
-}
-
-struct Measured {
+struct MeasuredPlan {
   Plan plan;
   std::vector<GranularityRun*> runs;  // that follow it
 };
@@ -118,7 +112,7 @@ class Bench {
     const TrainJob alone = make_job(options);
     cell.one_worker.emplace();
     cell.one_worker->name = "step x 1";
-    const double first = measure(alone, alone.plan, flags_.seconds / 4).typical_step_s;
+    const double first = measure(alone, alone.plan, Seconds(flags_.seconds / 4)).step_s;
     if (first / std::min(workers_, static_cast<int>(cell.batch)) > flags_.max_step) {
       cell.not_run = "a step on one worker takes " + std::to_string(first) + " s";
       return;
@@ -168,11 +162,11 @@ class Bench {
   // for as many rounds again. Plans that are the same are measured together.
   void rounds(GranularityCell& cell, const TrainJob& job, const Plan& alone,
               const std::vector<Plan>& plans) const {
-    std::vector<Measured> all{{job.plan, {&cell.automatic}}};
+    std::vector<MeasuredPlan> all{{job.plan, {&cell.automatic}}};
     const auto add = [&](const Plan& plan, GranularityRun& run) {
       const std::string text = text_of(plan, job);
       const auto same = std::ranges::find_if(
-          all, [&](const Measured& each) { return text_of(each.plan, job) == text; });
+          all, [&](const MeasuredPlan& each) { return text_of(each.plan, job) == text; });
       if (same == all.end())
         all.push_back({plan, {&run}});
       else
@@ -186,19 +180,19 @@ class Bench {
       add(alone, *cell.one_worker);
     }
     for (std::size_t i = 0; i < plans.size(); ++i) add(plans[i], cell.fixed[i]);
-    const auto take = [&](const Measured& each) {
-      const Speed found = measure(job, each.plan, flags_.seconds);
-      for (GranularityRun* run : each.runs) run->rounds.push_back(found.typical_step_s);
+    const auto take = [&](const MeasuredPlan& each) {
+      const Measured found = measure(job, each.plan, Seconds(flags_.seconds));
+      for (GranularityRun* run : each.runs) run->rounds.push_back(found.step_s);
       if (found.taken_by_others) cell.taken.push_back(*found.taken_by_others);
-      return found.typical_step_s;
+      return found.step_s;
     };
     // The automatic choice, which is also compared with what was predicted, has two turns a round.
-    const auto whose = [&](const Turn& turn) -> const Measured& {
+    const auto whose = [&](const Turn& turn) -> const MeasuredPlan& {
       return all[turn.cell % all.size()];
     };
     double best = 1e30;
     for (const Turn& turn : interleaved(all.size() + 1, flags_.rounds, flags_.seed)) {
-      const Measured& each = whose(turn);
+      const MeasuredPlan& each = whose(turn);
       const bool automatic = each.runs.front() == &cell.automatic;
       if (turn.repeat > 0 && !automatic && each.runs.front()->step_seconds() > hopeless * best) {
         for (GranularityRun* run : each.runs) run->dropped = true;
@@ -207,7 +201,7 @@ class Bench {
       best = std::min(best, take(each));
     }
     const double mine = cell.automatic.step_seconds();
-    std::erase_if(all, [&](const Measured& each) {
+    std::erase_if(all, [&](const MeasuredPlan& each) {
       return each.runs.front() != &cell.automatic &&
              (each.runs.front()->dropped ||
               each.runs.front()->step_seconds() > (1 + contends) * mine);

@@ -26,7 +26,7 @@ struct Side {
   std::vector<std::vector<double>> tasks = {};  // by task, by round
 
   void measure_once(double seconds) {
-    const Measured found = measure(job, seconds, true);
+    const Measured found = measure(job, job.plan, Seconds(seconds), true);
     steps.push_back(found.step_s);
     if (found.taken_by_others) taken.push_back(*found.taken_by_others);
     tasks.resize(found.tasks.size());
@@ -69,7 +69,7 @@ void declare_unequal(CLI::App& app, UnequalFlags& flags) {
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--seconds", flags.seconds,
-                 "length of a measurement, when it has settled; six steps at least")
+                 "length of a measurement, when it has settled; three steps at least")
       ->check(number(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measurements of each, taking turns")

@@ -36,7 +36,7 @@ inline constexpr std::int64_t samples_of_a_group = 32;  // of a batch that nobod
 // What `simulate` and `plan` take for --devices. Throws InputError.
 std::optional<Devices> platform_devices_named(const std::string& text);
 
-// Of the subject's batch; 0: samples_of_a_group for each.
+// Samples of a step: the subject's batch, or samples_of_a_group for each group if that is 0.
 std::int64_t batch_for(const Subject& subject, const Platform& platform,
                        const FleetRequest& request);
 
@@ -45,7 +45,7 @@ std::int64_t batch_for(const Subject& subject, const Platform& platform,
 Plan plan_for(const Subject& subject, const Platform& platform, const std::filesystem::path& folder,
               const FleetRequest& request);
 
-// Of the subject's plan, or the request's. Throws InputError.
+// The fleet that runs the subject's plan, or else the request's. Throws InputError.
 sim::PreparedFleet fleet_for(const Subject& subject, const Platform& platform,
                              const std::filesystem::path& folder, const FleetRequest& request);
 

@@ -151,7 +151,7 @@ void require_reachable(const std::vector<Host>& hosts) {
   }
 }
 
-// Those that a program can still be started on.
+// The hosts that a program can still be started on.
 std::vector<Host> reachable(const std::vector<Host>& hosts) {
   std::vector<Host> found;
   for (const Host& host : hosts) {

@@ -51,7 +51,7 @@ std::vector<std::string> shortages_of_stages(const Graph& graph, const Plan& pla
   return texts;
 }
 
-// Of a node's plan: bytes that its group needs with so many samples, cut into as many chunks.
+// Bytes that a group of a node's plan needs with so many samples, cut into as many chunks.
 std::size_t bytes_with(Plan plan, GroupId id, std::int64_t samples, const Graph& graph,
                        const Recipe& recipe) {
   DeviceGroup& group = plan.nodes.front().groups[id.value];

@@ -16,7 +16,7 @@ struct NamedNode {
 };
 std::vector<NamedNode> all_nodes(const Platform& platform);
 std::string names_of(const std::vector<NamedNode>& all);  // the first few, for an error
-// Those of these names; all if there are none. Throws InputError.
+// The nodes with these names; all nodes if no names are given. Throws InputError.
 std::vector<NamedNode> chosen_nodes(const Platform& platform,
                                     const std::vector<std::string>& names);
 

@@ -9,7 +9,7 @@ namespace regatta::app {
 std::vector<DeviceRole> roles(const Platform& platform, const optimize::Problem& problem,
                               const Candidate& made, double step_s);
 
-// Of the devices that are used: the lower ends of their costs, as a share of the costs.
+// The lower ends of the costs of all devices in use, as a share of these costs.
 double low_share(const optimize::Problem& problem, const Platform& platform, const Candidate& made);
 
 // The proven bound of the objective itself.

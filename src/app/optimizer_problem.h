@@ -24,7 +24,7 @@ void offer_all_devices(optimize::Problem& problem);
 // The devices of a choice by name; of nodes alike the first.
 std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
                                     const optimize::Choice& choice);
-// Of a pipeline, by stage; all have the whole batch.
+// The devices of a pipeline's stages, by stage; each has the whole batch.
 std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Platform& platform,
                                     const optimize::Pipeline& pipeline);
 

@@ -39,7 +39,7 @@ struct WhatIf {
 std::string text_of(const WhatIf& asked, const Optimized& without);
 Json to_json(const WhatIf& asked, const Optimized& without);
 
-// Who computes, in short: "8 x north/cpu (64 samples), box/gpu (200 samples)".
+// The devices that compute, in short: "8 x north/cpu (64 samples), box/gpu (200 samples)".
 std::string uses_text(const Optimized& optimized);
 
 }  // namespace regatta::app

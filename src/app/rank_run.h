@@ -14,8 +14,8 @@ namespace regatta::app {
 
 struct TrainFlags;
 
-// Of several ranks: how the batch is shared out is not this process's own affair, and plans are cut
-// by a rule of thumb.
+// The flags for one of several ranks: all ranks together share the batch out, and plans are cut by
+// a rule of thumb.
 TrainFlags flags_of_rank(TrainFlags flags);
 RankRequest rank_request(const TrainFlags& flags);
 // Whether shares follow the ranks' speeds while the run goes on. Throws InputError for flags that

@@ -11,7 +11,7 @@
 namespace regatta::app {
 namespace {
 
-// Of a GPU that no probe has described: PCIe 3 with 16 lanes, as a copy sustains it.
+// The bus of a GPU that no probe has described: PCIe 3 with 16 lanes, as a copy sustains it.
 constexpr double assumed_bus_bandwidth = 12e9, assumed_bus_latency = 1e-5;
 
 // With the CPUs and GPUs that the plan uses. Where joules are not measured, a run counts them alike

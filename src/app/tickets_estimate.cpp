@@ -55,7 +55,7 @@ std::vector<Machine> machines_of(const std::string& file) {
   return machines;
 }
 
-// Of a machine that works for so long and draws so much; one without a job is not rented.
+// The price of a machine that works for so long; a machine without a job is not rented.
 double money_of(const Machine& machine, Seconds busy, double joules) {
   const double hours = busy.count() / 3600;
   const Price& price = machine.price;

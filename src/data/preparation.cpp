@@ -314,7 +314,7 @@ Prepared join_parts(const Preparation& preparation, const fs::path& out) {
   std::map<int, std::int64_t> missing;  // number of files by part
   for (const Preparation::File& file : preparation.files())
     if (!preparation.is_whole(out, file, false)) ++missing[file.part];
-  // Whoever makes a part may be replacing a file of it that is damaged.
+  // A process that makes a part may be replacing a file of it that is damaged.
   for (int part = 1; part <= preparation.parts; ++part)
     if (PartLock::holder(lock_file(out, part, preparation.parts))) missing.try_emplace(part, 0);
   if (!missing.empty())

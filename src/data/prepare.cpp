@@ -55,12 +55,12 @@ SplitSource open_split(const PrepareOptions& options, Split split) {
       info.sample.channels() != 3)
     throw InputError("data '" + info.spec + "' has samples of " + info.sample.text() +
                      "; TFRecord files hold images of 1 or 3 channels");
-  // Nobody shuffles a test split, so it stays in order.
+  // A test split is never shuffled, so it stays in order.
   source.order = epoch_order(info.count, options.seed, 0, split == Split::train);
   return source;
 }
 
-// Of an image file, by a few that are spread over the data; of a sample where all have one size.
+// Bytes of an image file, by a few spread over the data; of a sample where all have one size.
 std::int64_t typical_bytes(const SplitSource& source) {
   const DatasetInfo& info = source.data->info();
   if (!source.undecoded) return static_cast<std::int64_t>(sample_bytes(info));

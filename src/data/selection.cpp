@@ -165,7 +165,7 @@ std::map<std::int32_t, std::int32_t> label_map(const DatasetInfo& info,
   return labels;
 }
 
-// Those of `among` that the lines of `file` name.
+// The samples of `among` that the lines of `file` name.
 std::vector<std::int64_t> listed_in(const std::string& file, const Dataset& data,
                                     const std::vector<std::int64_t>& among) {
   const std::vector<std::string> lines = lines_of_file(file);

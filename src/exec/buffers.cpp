@@ -29,7 +29,7 @@ PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : bytes_(bytes),
 }
 
 PlanBuffer::~PlanBuffer() {
-  // Nobody reads the content any more, so nothing is copied home.
+  // No task reads the content any more, so nothing is copied to main memory.
   if (handle_) starpu_data_unregister_no_coherency(handle_);
   if (device_) starpu_free_on_node(static_cast<unsigned>(memory_.gpu_node), device_, bytes_);
   if (memory_.pinned) starpu_memory_unpin(host_.data(), bytes_);

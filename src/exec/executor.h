@@ -179,7 +179,7 @@ class Executor {
     return read(BufferKind::moment, id, static_cast<std::uint32_t>(index));
   }
   std::vector<float> average(ParameterId id) const { return read(BufferKind::average, id); }
-  // Of the last step; zero where the parameter is masked.
+  // The gradient of the last step; zero where the parameter is masked.
   std::vector<float> gradient(ParameterId id) const { return read(BufferKind::gradient, id); }
   std::vector<float> state(StateId id) const;
   void set_parameter(ParameterId id, std::span<const float> values) {

@@ -48,7 +48,7 @@ class Frame {
   float* state(StateId id) const;
   float* statistics(NodeId node) const;
   double* partials(NodeId node, ChunkId chunk) const;
-  // Of the chunk with this number in the whole batch, whichever rank has it.
+  // The sums of the whole batch's chunk with this number, whichever rank computed them.
   double* gathered_sums(NodeId node, std::size_t chunk) const;
   float* running_sum(BucketId bucket) const { return floats(running_sums_[bucket.value]); }
   float* group_sum(BucketId bucket, GroupId group) const {

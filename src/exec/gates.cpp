@@ -4,12 +4,12 @@
 
 namespace regatta {
 
-Gate::Waiter Gate::Queue::nobody;
+Gate::Waiter Gate::Queue::closed;
 
 bool Gate::Queue::add(Waiter& waiter) {
   Waiter* latest = latest_.load(std::memory_order_acquire);
   do {
-    if (latest == &nobody) return false;
+    if (latest == &closed) return false;
     waiter.next = latest;
   } while (!latest_.compare_exchange_weak(latest, &waiter, std::memory_order_acq_rel,
                                           std::memory_order_acquire));
@@ -17,7 +17,7 @@ bool Gate::Queue::add(Waiter& waiter) {
 }
 
 Gate::Waiter* Gate::Queue::close() {
-  Waiter* last = latest_.exchange(&nobody, std::memory_order_acq_rel);
+  Waiter* last = latest_.exchange(&closed, std::memory_order_acq_rel);
   Waiter* first = nullptr;
   while (last) {
     Waiter* const before = last->next;
@@ -31,13 +31,13 @@ Gate::Waiter* Gate::Queue::close() {
 void Gate::wait_for(Queue& before, Waiter& waiter, TaskRun& run) {
   waiter.gate = this;
   waiter.run = &run;
-  awaited_.fetch_add(1, std::memory_order_relaxed);
-  if (!before.add(waiter)) awaited_.fetch_sub(1, std::memory_order_relaxed);
+  expected_.fetch_add(1, std::memory_order_relaxed);
+  if (!before.add(waiter)) expected_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 ListGates::ListGates(const InnerEdges& inner, std::span<TaskRun> runs, std::int64_t first_id)
     : inner_(inner), runs_(runs), first_id_(first_id), gates_(runs.size()), closed_(runs.size()) {
-  for (std::size_t t = 0; t < runs.size(); ++t) gates_[t].await(inner.waits[t]);
+  for (std::size_t t = 0; t < runs.size(); ++t) gates_[t].expect(inner.waits[t]);
 }
 
 TaskRun& ListGates::run_of(std::size_t task) const { return runs_[task]; }
@@ -46,8 +46,8 @@ bool ListGates::in_order(std::size_t task, std::size_t next) const {
   return runs_[task].gpu >= 0 && runs_[task].gpu == runs_[next].gpu;
 }
 
-std::shared_ptr<ListGates> Gates::follow(const TaskList& list, std::size_t step,
-                                         std::span<TaskRun> runs) {
+std::shared_ptr<ListGates> Gates::add(const TaskList& list, std::size_t step,
+                                      std::span<TaskRun> runs) {
   // Task ids between two calls of forget_before(): the readers of a buffer that is never written
   // would pile up without them.
   constexpr std::int64_t many = 5'000;

@@ -40,32 +40,32 @@ class Gate {
     void open(const Ready& ready) {
       for (Waiter* waiter = close(); waiter;) {
         Waiter* const next = waiter->next;  // once its task may start, `waiter` may be freed
-        if (waiter->gate->arrives()) ready(*waiter->run);
+        if (waiter->gate->count_down()) ready(*waiter->run);
         waiter = next;
       }
     }
 
    private:
-    static Waiter nobody;  // stands in latest_ once the queue is closed
+    static Waiter closed;  // stands in latest_ once the queue is closed
     Waiter* close();       // lets no more waiters in; returns the one that was queued first
 
     std::atomic<Waiter*> latest_ = nullptr;
   };
 
   // Sets how many tasks of the same list must come first. Called before all other functions.
-  void await(std::uint32_t tasks) { awaited_.store(tasks + 1, std::memory_order_relaxed); }
+  void expect(std::uint32_t tasks) { expected_.store(tasks + 1, std::memory_order_relaxed); }
   // A task of an earlier list must have come so far first, unless it has already. `run` is the task
-  // that waits. Called before arrives().
+  // that waits. Called before count_down().
   void wait_for(Queue& before, Waiter& waiter, TaskRun& run);
   // Counts one event that the task waits for: another task has come far enough, or the task's whole
   // list has been set up. True if it was the last: the task may start.
-  bool arrives() { return awaited_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  bool count_down() { return expected_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
   Queue handed_over;  // tasks of the same GPU that wait until this one was handed to it
   Queue ended;        // all others that wait for this one
 
  private:
-  std::atomic<std::uint32_t> awaited_ = 1;  // events still to come: see arrives()
+  std::atomic<std::uint32_t> expected_ = 1;  // events still to come: see count_down()
 };
 
 // The gates of one submitted list.
@@ -82,7 +82,7 @@ class ListGates {
   void open_handed_over(std::size_t task, const Ready& ready) {
     open(task, gates_[task].handed_over, true, ready);
   }
-  // A task has ended. Likewise.
+  // A task has ended. Calls `ready` with every task that waited for that and now for nothing else.
   template <class Ready>
   void open_ended(std::size_t task, const Ready& ready) {
     open(task, gates_[task].ended, false, ready);
@@ -98,7 +98,7 @@ class ListGates {
   template <class Ready>
   void open(std::size_t task, Gate::Queue& queue, bool handed_over, const Ready& ready) {
     for (const std::uint32_t next : inner_.successors[task])
-      if (in_order(task, next) == handed_over && gates_[next].arrives()) ready(run_of(next));
+      if (in_order(task, next) == handed_over && gates_[next].count_down()) ready(run_of(next));
     queue.open(ready);
   }
 
@@ -114,9 +114,8 @@ class ListGates {
 class Gates {
  public:
   // Makes the gates of a list. Called for lists in the order of their submission. No task starts
-  // before arrives() has been called once for it by the caller.
-  std::shared_ptr<ListGates> follow(const TaskList& list, std::size_t step,
-                                    std::span<TaskRun> runs);
+  // before count_down() has been called once for it by the caller.
+  std::shared_ptr<ListGates> add(const TaskList& list, std::size_t step, std::span<TaskRun> runs);
 
  private:
   ListGates* list_with(std::int64_t id) const;  // null: the list of this task has ended

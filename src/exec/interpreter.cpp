@@ -178,7 +178,7 @@ class Interpreter {
     }
   }
 
-  // Of a chunk of the whole batch.
+  // The sums of the whole batch's chunk with this number, whichever rank computed them.
   const double* sums_of(NodeId node, std::size_t chunk) const {
     return blueprint_.ranks.several()
                ? frame_.gathered_sums(node, chunk)

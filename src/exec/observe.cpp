@@ -14,12 +14,12 @@ namespace {
 
 using Time = TraceClock::time_point;
 
-// A thread that ran for a smaller share of its task's time was robbed of more than the thread that
-// submits would.
+// A task counts if its thread ran for this share of its time at least: the thread that submits
+// interrupts workers for less.
 constexpr double least_own = 0.8;
-// A step that took longer, compared with the middle one, says nothing of typical ones.
+// A step that took so many times as long as the median step says nothing of typical ones.
 constexpr double held_up = 1.15;
-// That tell how far tasks spread.
+// The fewest timed tasks that tell how far tasks spread.
 constexpr std::size_t fewest_tasks = 4 * spread_levels;
 
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
@@ -72,7 +72,8 @@ int level_of(double busy, int all) {
   return std::abs(busy / nearest - 1) <= 0.2 ? nearest : 0;
 }
 
-// What it takes with no buffer, and for each: by the tasks with the fewest and with the most.
+// Seconds for a task without buffers, and for each buffer: by the tasks with the fewest and the
+// most.
 struct Line {
   double fixed = 0, each = 0;
 };
@@ -87,7 +88,7 @@ std::optional<Line> line_through(const std::map<std::size_t, std::vector<double>
   return line;
 }
 
-// What is too little to be measured is next to nothing, but not unknown.
+// A cost that is too small to be measured counts as next to nothing, not as unknown.
 void note_runtime(std::vector<Observation>& all, const char* what, double seconds) {
   all.push_back({what, 1, 1, std::max(seconds, 1e-9)});
 }
@@ -153,8 +154,8 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       for (const CostPiece& piece : names.pieces(action, samples(action)))
         pieces.push_back({piece, bookkeeping || of_chunk(action.phase)});
     if (pieces.size() != times.operators.size()) continue;  // it was not timed, or broke off
-    // A thread that waits for its team has not been robbed of its time. Nobody knows which operator
-    // it was robbed in; all are taken to be, in proportion.
+    // A thread that waits for its team was not interrupted. Which operator an interruption fell
+    // into is not known, so all of the task's are shortened in proportion.
     const bool alone = done.blueprint.group(task.group).team == 1;
     double own = 1;
     if (alone && !times.operators.empty() && times.operators.front().cpu.count() == 0)
@@ -193,9 +194,10 @@ std::vector<Observation> StepMean::get() const {
 }
 
 void SpreadMeter::add(const ListTimes& done) {
-  // What the thread that submits robs workers of, where it has no CPU of its own, is counted
-  // elsewhere. What neighbours rob them of is a part of the spread: all who meet wait for it.
-  const bool robbed =
+  // Time that the submitting thread takes from workers, where it has no CPU of its own, is counted
+  // by the node engine. Time that other processes take is a part of the spread: workers wait for
+  // it where they meet.
+  const bool interrupted =
       takes_all_cpus(done.blueprint.plan) && done.blueprint.group(GroupId{0}).team == 1;
   Step step;
   for (const ChunkSpan& span : done.spans) step.samples += span.count;
@@ -207,13 +209,13 @@ void SpreadMeter::add(const ListTimes& done) {
     if (found == actions.end()) continue;
     const TaskTimes& times = done.times[t];
     double seconds = seconds_between(times.start, times.end);
-    if (robbed && times.cpu.count() > 0) seconds = std::min(seconds, Seconds(times.cpu).count());
+    if (interrupted && times.cpu.count() > 0)
+      seconds = std::min(seconds, Seconds(times.cpu).count());
     if (seconds <= 0) continue;
     first = std::min(first, times.start);
     last = std::max(last, times.end);
     const Kind kind{found->phase, found->segment.value, found->part,
                     done.spans[found->chunk.value].count};
-    actions_.try_emplace(kind, actions);
     step.tasks.emplace_back(kind, seconds);
   }
   if (step.tasks.empty()) return;
@@ -239,54 +241,30 @@ std::map<SpreadMeter::Kind, std::vector<double>> SpreadMeter::typical_steps() co
   return kinds;
 }
 
-std::vector<Observation> SpreadMeter::observations(const CostNames& names, const Profile& costs,
-                                                   int busy) const {
-  // What takes no time does not matter. Who was kept from its CPU is late by a few of the system's
-  // slices of time, however short its task; what is further out is an accident, and so are the two
-  // that are furthest of those.
-  constexpr std::size_t accidents = 2;
-  constexpr double matters = 0.1, furthest = 4, slices = 0.01;
-  // 0: not all of it is known.
-  const auto typical_of = [&](const Kind& kind) {
-    double typical = 0;
-    for (const Action& action : actions_.at(kind))
-      for (const CostPiece& piece : names.pieces(action, std::get<std::int64_t>(kind))) {
-        const Fit* fit = costs.find(piece.name->signature);
-        if (!fit) return 0.0;
-        typical += fit->at(piece.size, busy).seconds;
-      }
-    return typical;
-  };
+std::vector<Observation> SpreadMeter::observations(const WorkPlace& place, int busy) const {
+  // Tasks that take less than this share of the mean task's time do not matter.
+  constexpr double matters = 0.1;
+  const std::map<Kind, std::vector<double>> kinds = typical_steps();
   double sum = 0, count = 0;
-  std::vector<std::pair<double, std::vector<double>>> known;
-  std::map<Kind, std::vector<double>> kinds = typical_steps();
-  for (auto& [kind, seconds] : kinds) {
-    const double typical = typical_of(kind);
-    if (typical <= 0) continue;
+  for (const auto& [kind, seconds] : kinds) {
+    sum += typical(seconds).value * static_cast<double>(seconds.size());
     count += static_cast<double>(seconds.size());
-    sum += static_cast<double>(seconds.size()) * typical;
-    known.emplace_back(typical, std::move(seconds));
   }
   std::vector<double> factors;
-  for (const auto& [typical, seconds] : known) {
-    if (typical < matters * sum / count) continue;
-    for (const double each : seconds)
-      if (each < furthest * typical)
-        factors.push_back(each / typical);
-      else if (each < typical + slices)
-        factors.push_back(1 + (each - typical) / std::max(typical, sum / count));
+  for (const auto& [kind, seconds] : kinds) {
+    const double usual = typical(seconds).value;
+    if (usual < matters * sum / count) continue;
+    for (const double each : seconds) factors.push_back(each / usual);
   }
   if (factors.size() < fewest_tasks) return {};
   std::ranges::sort(factors);
-  for (std::size_t i = 0; i < accidents && factors.back() >= furthest; ++i) factors.pop_back();
-  const std::string signature = spread_signature(names.place(GroupId{0}));
   std::vector<Observation> all;
   for (std::size_t level = 0; level < spread_levels; ++level) {
     const std::size_t from = level * factors.size() / spread_levels,
                       to = (level + 1) * factors.size() / spread_levels;
     double mean = 0;
     for (std::size_t i = from; i < to; ++i) mean += factors[i] / static_cast<double>(to - from);
-    all.push_back({signature, static_cast<double>(level + 1), busy, mean});
+    all.push_back({spread_signature(place), static_cast<double>(level + 1), busy, mean});
   }
   return all;
 }

@@ -47,16 +47,15 @@ class StepMean {
   std::vector<Step> steps_;
 };
 
-// Gathers how far the tasks of chunks spread, by the clock, about what the costs of their pieces
-// add up to. Those are where timings crowd; a worker that shares its core with a neighbour's is far
-// from there. Only typical steps count: one that was held up as a whole is told by nobody.
+// Gathers how far the tasks of chunks spread, by the clock: how many times as long each takes as
+// most tasks of its kind do. Tasks of a worker that shares its core with a neighbour are far from
+// those. Steps that were held up as a whole are left out.
 class SpreadMeter {
  public:
   void add(const ListTimes& done);
-  bool enough() const;  // for observations, though every other one was held up
-  // Beside the costs that the same lists taught; none if it has seen too few.
-  std::vector<Observation> observations(const CostNames& names, const Profile& costs,
-                                        int busy) const;
+  bool enough() const;  // for observations, even if half of the steps were held up
+  // For tasks of `place`, with so many workers busy; none if it has seen too few.
+  std::vector<Observation> observations(const WorkPlace& place, int busy) const;
 
  private:
   using Kind = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t>;  // and samples
@@ -67,7 +66,6 @@ class SpreadMeter {
   };
   std::map<Kind, std::vector<double>> typical_steps() const;
 
-  std::map<Kind, std::vector<Action>> actions_;
   std::vector<Step> steps_;
 };
 

@@ -189,7 +189,7 @@ bool Recording::begin(Submission& submission, const TaskList& list) {
   }
   ++lists_;
   submission.kernels = kernel_log_.get();
-  submission.recorded = true;
+  submission.recording = this;
   submission.times.resize(list.tasks.size());
   if (recorder_->options().operators)
     for (TaskTimes& times : submission.times) times.depth = std::max(times.depth, Depth::operators);
@@ -202,7 +202,7 @@ void Recording::take(const Submission& submission, TraceClock::time_point finish
   if (step >= recorder_->options().first_step - 1 && step > 0 &&
       (step <= recorder_->options().last_step))
     recorder_->take(trace::Mark{"step", step, recorder_->time(finished)});
-  if (!submission.recorded) return;
+  if (!submission.recording) return;
   ++lists_taken_;
   const TaskList& list = *submission.runs.front().list;
   const std::int32_t kind = first_kind(list);

@@ -1,5 +1,5 @@
-// What the executor notes for the record of a run. Whoever runs a task writes its times into a
-// place of the task's own, so nothing is locked; finished lists are handed to the recorder.
+// What the executor notes for the record of a run. A worker writes the times of its tasks into
+// places of their own, so nothing is locked; finished lists are handed to the recorder.
 #pragma once
 
 #include <atomic>

@@ -67,9 +67,9 @@ class StartUnbound {
   bool ours_;
 };
 
-// Threads inherit the rounding mode of whoever starts them. In workers, and in the threads of their
-// teams, numbers too small for a normal float are zero: where gradients have vanished, momentum
-// decays into such, and arithmetic on them takes many times as long.
+// A thread inherits the rounding mode of the one that starts it. In workers, and in threads of
+// their teams, numbers too small for a normal float are zero: where gradients have vanished,
+// momentum decays into such, and arithmetic on them takes many times as long.
 class StartFlushing {
  public:
   StartFlushing() : before_(_mm_getcsr()) {

@@ -31,6 +31,12 @@ class ReadyList {
     wake(task, -1);
   }
 
+  void skip(const FixedPlace& place) {
+    const Lock lock(mutex_);
+    turns_.skip(place);
+    call(place.worker);
+  }
+
   starpu_task* pop(int worker) {
     worker_times().asked(worker);
     // Looked at without the lock: workers ask all the time while they have nothing to do.
@@ -166,6 +172,11 @@ ReadyList& list_of(unsigned context) {
 WorkerTimes& worker_times() {
   static WorkerTimes times;
   return times;
+}
+
+void skip_turn(const FixedPlace& place) {
+  constexpr unsigned context = 0;  // the one that StarPU starts with
+  if (place.turn > 0) list_of(context).skip(place);
 }
 
 starpu_sched_policy* scheduling_policy(bool crowded) {

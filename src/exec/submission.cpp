@@ -1,6 +1,47 @@
 #include "exec/submission.h"
 
+#include <algorithm>
+
 namespace regatta {
+namespace {
+
+UpdateNumbers numbers_of(const OptimizerSettings& optimizer, const StepInput& input) {
+  const bool adam = optimizer.kind == OptimizerKind::adam || optimizer.kind == OptimizerKind::adamw;
+  return update_numbers(optimizer, input.learning_rate.value_or(optimizer.learning_rate),
+                        input.momentum.value_or(adam ? optimizer.beta1 : optimizer.momentum),
+                        input.update);
+}
+
+// This rank's part of the spans of the whole batch.
+std::vector<ChunkSpan> spans_here(const RankPlace& ranks, const std::vector<ChunkSpan>& batch) {
+  if (!ranks.several()) return batch;
+  const auto first = batch.begin() + static_cast<std::ptrdiff_t>(ranks.own().first);
+  return {first, first + static_cast<std::ptrdiff_t>(ranks.own().count)};
+}
+
+}  // namespace
+
+std::shared_ptr<Submission> make_submission(const Blueprint& blueprint, ListKind job,
+                                            StepInput input, std::uint64_t seed) {
+  auto made = std::make_shared<Submission>();
+  made->job = job;
+  made->seed = seed;
+  if (takes_step(job)) made->numbers = numbers_of(blueprint.optimizer, input);
+  const bool in_groups = trains(job) && input.keeps_groups;
+  made->batch_spans = share_out_batch(
+      blueprint, input.samples, in_groups ? std::max<std::int64_t>(1, blueprint.group_samples) : 1);
+  made->spans = spans_here(blueprint.ranks, made->batch_spans);
+  made->result.wishes = input.wishes;
+  const auto samples = static_cast<std::size_t>(input.samples);
+  made->result.losses.resize(samples);
+  made->result.correct.resize(samples);
+  if (job == ListKind::evaluate) {
+    made->result.labels.resize(samples);
+    made->result.logits.resize(samples * static_cast<std::size_t>(blueprint.graph.classes()));
+  }
+  made->input = std::move(input);
+  return made;
+}
 
 void Submission::fail(std::exception_ptr cause) {
   const std::lock_guard lock(mutex_);

@@ -51,9 +51,9 @@ struct Submission {
   std::vector<TaskRun> runs;
   std::shared_ptr<ListGates> gates;  // null: StarPU knows what tasks wait for
   std::vector<TaskTimes> times;      // by task, if recorded or watched
-  std::size_t exchanged_as = 0;  // among the lists with messages between ranks, as on all of them
-  bool recorded = false;
-  cuda::KernelLog* kernels = nullptr;      // whom launches of GPU tasks are marked for
+  std::size_t exchanged_as = 0;    // among the lists with messages between ranks, as on all of them
+  Recording* recording = nullptr;  // the record that this list is noted for; null: none
+  cuda::KernelLog* kernels = nullptr;      // to which launches of GPU tasks are marked
   std::size_t number = 0;                  // of all lists submitted
   std::int64_t step = 0;                   // times that its list was submitted before
   std::atomic<std::size_t> undone = 0;     // tasks that have not run
@@ -63,7 +63,7 @@ struct Submission {
   // The first failure counts; tasks after it do nothing.
   void fail(std::exception_ptr cause);
   void task_done();      // its last kernel has ended
-  void task_finished();  // and nobody will touch it
+  void task_finished();  // and no thread will touch it
   // Something that is not finite was seen. Chunks run side by side: of all sightings the one that
   // is first in the order of the program is kept.
   void saw(std::size_t order, std::string what);
@@ -80,5 +80,10 @@ struct Submission {
   std::size_t first_order_ = 0;
   std::string first_seen_;
 };
+
+// The submission of a list of this kind, with room for its results. The caller fills in what
+// depends on the lists before.
+std::shared_ptr<Submission> make_submission(const Blueprint& blueprint, ListKind job,
+                                            StepInput input, std::uint64_t seed);
 
 }  // namespace regatta

@@ -36,8 +36,8 @@ struct Bound {
 double lower_bound(const Problem& problem, Quantity quantity, const Limits& limits);
 Bound lower_bounds(const Problem& problem, const Limits& limits);
 
-// Of joules times seconds: at least that of the best of slices of time, in each of which energy and
-// time have bounds of their own. `best_known` is some plan's.
+// A bound of joules times seconds: the least over slices of time, in each of which energy and time
+// have bounds of their own. `best_known` is some plan's.
 double edp_bound(const Problem& problem, const Limits& limits, double best_known);
 
 // Bytes that cross a link in each direction if nodes on both sides of it take part.

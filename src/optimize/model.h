@@ -8,7 +8,7 @@
 
 namespace regatta::optimize {
 
-// Of a step.
+// What a step takes.
 struct Outcome {
   double step_s = 0, energy_j = 0;
   double cost = 0;        // money; a rented node's least time is spread over all steps
@@ -55,7 +55,7 @@ std::optional<Choice> best_shares(const Problem& problem, std::vector<NodeUse> u
 Outcome outcome_of(const Problem& problem, const std::vector<NodeUse>& uses,
                    const std::vector<std::vector<Portion>>& portions, NodeUpdate update);
 
-// Of nodes that each have a link to the switch of their domain, by bandwidths alone.
+// The exchange of nodes with a link each to the switch of their domain, by bandwidths alone.
 ExchangeCost star_exchange(const Problem& problem, std::span<const NodeUse> uses,
                            NodeUpdate update);
 

@@ -43,8 +43,8 @@ struct Device {
   std::string group;  // of the platform
   int units = 1;      // on each node: GPUs of the group; cores are one
   std::int64_t most_samples = std::numeric_limits<std::int64_t>::max();  // that memory holds
-  // Likewise, where no gradients are exchanged, so that nothing has to be kept for sending; not
-  // less.
+  // Samples that memory holds where no gradients are exchanged, so that nothing has to be kept for
+  // sending; most_samples or more.
   std::int64_t most_alone = 0;
   // Each unit holds gradients of its own that are exchanged: a GPU. Cores share a GPU's.
   bool own_gradients = false;
@@ -122,7 +122,7 @@ enum class Objective { time, energy, edp, cost };
 std::string_view objective_name(Objective objective);
 Objective objective_named(std::string_view name);  // throws InputError
 
-// Of the whole run.
+// What the whole run may take at most.
 struct Limits {
   std::optional<double> seconds, joules, money;
   std::optional<double> watts;  // drawn at any time by all nodes together

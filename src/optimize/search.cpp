@@ -99,7 +99,7 @@ class Search {
     return rank;
   }
 
-  // Of each kind one way of use, and how many nodes.
+  // For each kind of node, one way of use and how many nodes.
   struct Position {
     std::vector<std::size_t> way;
     std::vector<std::int64_t> nodes;

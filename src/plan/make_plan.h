@@ -27,7 +27,7 @@ struct PlanOptions {
   std::optional<int> steps_in_flight = std::nullopt;  // 1 computes while the others are loaded
 
   std::vector<DeviceKind> devices{DeviceKind::cpu};
-  // Whoever chooses by costs may leave out devices, or add cores to a GPU.
+  // A choice by costs may leave out devices, or add cores to a GPU.
   bool devices_open = false;
   std::optional<std::vector<std::int64_t>> shares = std::nullopt;  // samples, one per device
   std::optional<Layout> gpu_layout = std::nullopt;                 // default: nhwc
@@ -39,7 +39,7 @@ struct PlanOptions {
 // takes its share whole.
 Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& options);
 
-// Of options.workers, those that may compute: a GPU's own thread never sleeps and keeps a CPU.
+// How many of options.workers may compute: a GPU's own thread never sleeps and keeps a CPU.
 int cpus_to_compute(const PlanOptions& options);
 
 // "cpu", "cuda" or "cpu,cuda".

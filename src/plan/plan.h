@@ -58,7 +58,7 @@ enum class Backward {
 
 // How much of "which worker runs what, and when" is fixed before a step.
 enum class Placement {
-  dynamic,  // nothing: whoever of a group is free takes what the policy says
+  dynamic,  // nothing: a free worker of a group takes what the policy says
   hybrid,   // who: every chunk is computed by one worker of its group; the policy says when
   fixed,    // who and when: every worker has its ordered list. "static" to users
 };

@@ -15,7 +15,7 @@ struct ChunkRange {
 
 struct RankPlace {
   int rank = 0, ranks = 1;
-  // Of the whole batch, in its order: samples of a full batch. Each rank's are consecutive.
+  // Samples of each chunk of a full batch, of all ranks in order. A rank's chunks are consecutive.
   std::vector<std::int64_t> chunks;
   std::vector<ChunkRange> ranges;  // by rank
   NodeUpdate update = NodeUpdate::ring;
@@ -25,7 +25,7 @@ struct RankPlace {
   const ChunkRange& own() const { return ranges[static_cast<std::size_t>(rank)]; }
 };
 
-// Of the node with this number. Sites are as given, or all ranks are of one.
+// The place of the node with this number. Without sites, all ranks are of one site.
 RankPlace rank_place(const Plan& plan, std::size_t node, std::vector<int> sites = {});
 
 }  // namespace regatta

@@ -21,7 +21,7 @@ Json optimizer_json(const OptimizerSettings& settings) {
   return json;
 }
 
-// Of batch norm's statistics, in a recipe's JSON.
+// Whose statistics batch norm takes, in a recipe's JSON.
 constexpr const char* whole_batch = "batch";
 const std::string group_mark = "group:";
 

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 // Nearer by so much is another place; less is chance.
 constexpr double apart = 2;
-// And slower by so much is a core that someone else works on too.
+// A core that another process works on too is slower by this factor.
 constexpr double shared = 1.25;
 // Cores of one die are nearer; if they are not at first, they are given a moment to become so.
 constexpr double suspicious = 1e-7, moment = 1;

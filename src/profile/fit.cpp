@@ -8,10 +8,9 @@
 namespace regatta {
 namespace {
 
-// How much less is known of work of twice, or half, the size of what was measured.
+// How much less is known of work of twice, or half, the size of what was measured, or beside twice,
+// or half, as many busy workers.
 constexpr double error_per_doubling = 0.1;
-// And of work beside more, or fewer, busy workers than was ever seen.
-constexpr double error_of_other_busy = 0.25;
 // Two sizes tell what more of it costs if one is so many times the other: between sizes that are
 // nearly alike there is noise alone.
 constexpr double far_apart = 1.5;
@@ -91,7 +90,7 @@ Fit::Knot Fit::Curve::at(double size) const {
   if (!below && !above) {
     const Knot& before = *(after - 1);
     const double share = (size - before.size) / (near.size - before.size);
-    // What the curve does between its points is as sure as points that were left out.
+    // Between its points the curve is as sure as it is at points that were left out.
     return {size, before.seconds + share * (near.seconds - before.seconds),
             std::hypot(std::max(before.error, near.error), held_out)};
   }
@@ -141,7 +140,7 @@ Estimate Fit::at(double size, double busy) const {
   if (more == curves_.begin() || more == curves_.end()) {
     const Curve& nearest = more == curves_.end() ? curves_.back() : *more;
     found = on(nearest, size);
-    if (nearest.busy != busy) found.error += error_of_other_busy;
+    found.error += error_per_doubling * std::abs(std::log2(busy / nearest.busy));
   } else {
     const Curve& less = *(more - 1);
     const Knot slow = on(*more, size), fast = on(less, size);

@@ -1,5 +1,5 @@
 // profile/: what work costs on this machine: robust fits with intervals, stored on disk. It only
-// fits and stores; whoever can run things measures.
+// fits and stores; rooms that can run tasks measure.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// What tells work apart whose time differs. A signature is readable text; what it leaves out, the
-// size, is what a fit is a function of.
+// Names for work, different where its time differs. A signature is readable text without the size
+// of the work, of which a fit is a function.
 #pragma once
 
 #include <string>

@@ -138,7 +138,7 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
       {"energy_j", "J", least_j, planned.energy_j, simulated.energy_j(), measured.energy_j()});
   made.rows.push_back({"peak_bytes", "bytes", std::nullopt, planned.peak_bytes,
                        simulated.peak_bytes(), measured.peak_bytes()});
-  // Of the tasks as they were: no order of them on so many workers takes less.
+  // No order of the tasks, as long as they were, takes less on so many workers.
   const auto best_order = [](const Measure& each) {
     return trace::seconds(each.analysis.bound) / each.steps;
   };

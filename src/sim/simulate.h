@@ -78,7 +78,7 @@ struct Simulated {
   // By replica, in a step, once the pipeline has filled: the first third of the steps is left out.
   std::vector<double> step_s, energy_j;
   std::vector<GroupUse> groups;  // in the first replica
-  // Likewise; their sum is energy_j. Nodes that no rank is on are one row without a group.
+  // In the first replica; the sum is energy_j. Nodes without a rank are one row without a group.
   std::vector<GroupEnergy> energy;
   std::int64_t tasks = 0;      // of a replica
   double exchanged_bytes = 0;  // sent in a step by all ranks, or stages, together

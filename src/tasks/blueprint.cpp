@@ -267,7 +267,7 @@ std::vector<ChunkSpan> share_out(std::span<const std::int64_t> capacities, std::
   const auto granules = [&](std::int64_t samples) { return (samples + granule - 1) / granule; };
   std::int64_t all = 0;  // granules of a full batch
   for (const std::int64_t capacity : capacities) all += granules(capacity);
-  // Of granules that cannot be shared out evenly the earlier chunks get more: the last chunk's last
+  // Where granules cannot be shared out evenly, earlier chunks get more: the last chunk's last
   // granule may have no room for a whole one.
   const auto live_before = [&](std::int64_t before) {
     if (granule == 1) return before * live / all;

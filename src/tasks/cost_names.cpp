@@ -18,7 +18,6 @@ CostNames::CostNames(const Blueprint& blueprint, const std::string& data, Pass p
       load_{.signature = load_signature(data, blueprint.graph.node(blueprint.graph.input()).shape,
                                         blueprint.sample_dtype),
             .bytes = 2 * static_cast<double>(blueprint.sample_bytes)},
-      // As many bytes as would be copied meanwhile.
       shared_(blueprint.graph.nodes().size()),
       instructions_(blueprint.forms.size() * blueprint.graph.nodes().size() * works) {
   for (const Node& node : blueprint.graph.nodes())
@@ -85,7 +84,7 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
   const auto bucket_bytes = [&] {
     return static_cast<double>(blueprint_.buckets[action.bucket.value].bytes);
   };
-  // Where workers meet, what one left behind another takes up.
+  // After a meeting, a worker reads what all workers of the group have written.
   const auto met = [&](std::string signature, double bytes) {
     return kept({.signature = std::move(signature),
                  .bytes = bytes,
@@ -179,7 +178,7 @@ bool CostNames::one_piece(const Task& task) const {
 CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
   std::string mark;
   double bytes = 0, flops = 0;
-  // What belongs to no chunk costs the same whatever the chunks.
+  // A task of no chunk costs the same however the batch is cut.
   if (!std::ranges::any_of(task.actions, [](const Action& each) { return of_chunk(each.phase); }))
     samples = 1;
   for (const Action& action : task.actions) {

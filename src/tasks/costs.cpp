@@ -82,9 +82,9 @@ Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int bu
     return fits.own->at(piece.size, busy);
   const double size = fits.own->nearest(piece.size);
   const Estimate apart = fits.own->at(size, there);
-  constexpr double least = 0.8, most = 3;
+  constexpr double most = 3;  // colder memory explains no more: such a timing was an accident
   const double factor =
-      std::clamp(apart.seconds / fits.in_one_segment->at(size, there).seconds, least, most);
+      std::min(most, apart.seconds / fits.in_one_segment->at(size, there).seconds);
   const Estimate whole = fits.in_one_segment->at(piece.size, busy);
   return {factor * whole.seconds, factor * whole.low * apart.low / apart.seconds,
           factor * whole.high * apart.high / apart.seconds};
@@ -128,8 +128,7 @@ std::vector<double> ProfileCosts::spread(GroupId group) const {
   std::vector<double> levels;
   for (int level = 1; fit && level <= spread_levels; ++level)
     levels.push_back(fit->at(level, workers).seconds);
-  // Costs are means of steps: who is alone takes no longer than they say, though others of its
-  // kind, elsewhere, may wait for it.
+  // Costs are means of steps, so the tasks of a lone worker take on average what costs say.
   if (workers == 1 && !levels.empty()) {
     const double mean = std::accumulate(levels.begin(), levels.end(), 0.0) / spread_levels;
     for (double& each : levels) each /= mean;

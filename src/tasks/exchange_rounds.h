@@ -24,8 +24,8 @@ struct Transfer {
 // What one rank does at the same time. The next round begins when all of it has arrived.
 using ExchangeRound = std::vector<Transfer>;
 
-// Of rank place.rank, for a bucket of so many elements. For NodeUpdate::chain what comes after the
-// running sum of the ranks before has been added to its own; for mpi none.
+// The rounds of rank place.rank for a bucket of so many elements. For NodeUpdate::chain: the rounds
+// after the running sum of the ranks before was added to its own; for mpi: none.
 std::vector<ExchangeRound> exchange_rounds(const RankPlace& place, std::size_t elements);
 
 // For NodeUpdate::chain: where the running sum of the ranks before comes from; none for the first.

@@ -63,7 +63,7 @@ class Timing {
     const std::size_t round = ends_[rank].size();
     const double start = start_of(rank, round);
     double end = start + sending_seconds(rank, round);
-    // What comes in shares this rank's link from the first message on.
+    // Messages that come in share this rank's link from the first one on.
     double receiving = 0, first = std::numeric_limits<double>::infinity();
     for (const Transfer& each : rounds_[rank][round]) {
       if (each.kind == Transfer::Kind::send) continue;

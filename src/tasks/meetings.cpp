@@ -5,15 +5,10 @@
 #include <optional>
 
 #include "tasks/dependencies.h"
+#include "tasks/placement.h"
 
 namespace regatta {
 namespace {
-
-std::optional<ChunkId> computed_chunk(const Task& task) {
-  for (const Action& action : task.actions)
-    if (runs_part(action.phase)) return action.chunk;
-  return std::nullopt;
-}
 
 bool combines(const Task& task) {
   return std::ranges::any_of(task.actions, [](const Action& action) {
@@ -22,32 +17,32 @@ bool combines(const Task& task) {
 }
 
 // The worker of each chunk, and how slow it is.
-class Seats {
+class ChunkWorkers {
  public:
-  explicit Seats(const Plan& plan)
+  explicit ChunkWorkers(const Plan& plan)
       : slowness_(slowness_of(plan)), contention_(contention_of(plan)) {
     int first = 0;
     for (const DeviceGroup* group : groups_of(plan)) {
       const bool cpu = group->kind == DeviceKind::cpu;
       for (std::size_t i = 0; i < group->chunks.size(); ++i)
-        seats_.push_back(first + (cpu ? worker_of_chunk(*group, i) : 0));
+        worker_.push_back(first + (cpu ? worker_of_chunk(*group, i) : 0));
       first += cpu ? group->workers : 1;
     }
   }
-  int of(ChunkId chunk) const { return seats_[chunk.value]; }
+  int of(ChunkId chunk) const { return worker_[chunk.value]; }
   double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
   double contention(ChunkId chunk) const {
     return contention_[static_cast<std::size_t>(of(chunk))];
   }
 
  private:
-  std::vector<int> seats_;
+  std::vector<int> worker_;
   std::vector<double> slowness_, contention_;
 };
 
 // By task; of those that compute on a chunk.
 std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
-                               const TaskCosts& costs, const Seats& seats) {
+                               const TaskCosts& costs, const ChunkWorkers& chunk_workers) {
   std::vector<double> seconds(list.tasks.size(), 0);
   for (std::size_t t = 0; t < list.tasks.size(); ++t) {
     const Task& task = list.tasks[t];
@@ -56,7 +51,8 @@ std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
     const DeviceGroup& group = blueprint.group(task.group);
     const int busy = std::min(group.workers, static_cast<int>(group.chunks.size()));
     const double alone = costs.of(task, 1).seconds, among_all = costs.of(task, busy).seconds;
-    seconds[t] = seats.slowness(*chunk) * (alone + seats.contention(*chunk) * (among_all - alone));
+    seconds[t] = chunk_workers.slowness(*chunk) *
+                 (alone + chunk_workers.contention(*chunk) * (among_all - alone));
   }
   return seconds;
 }
@@ -65,12 +61,13 @@ std::vector<double> seconds_of(const Blueprint& blueprint, const TaskList& list,
 
 std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
                               const TaskCosts& costs) {
-  return meetings(blueprint, list, seconds_of(blueprint, list, costs, Seats(blueprint.plan)));
+  return meetings(blueprint, list,
+                  seconds_of(blueprint, list, costs, ChunkWorkers(blueprint.plan)));
 }
 
 std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
                               std::span<const double> seconds) {
-  const Seats seats(blueprint.plan);
+  const ChunkWorkers chunk_workers(blueprint.plan);
   std::vector<std::int64_t> latest_meeting(list.tasks.size(), -1);  // that a task waits for
   for (const auto& [task, on] : Dependencies().follow(list, 0, 0))
     if (combines(list.tasks[static_cast<std::size_t>(on)])) {
@@ -92,7 +89,7 @@ std::vector<Meeting> meetings(const Blueprint& blueprint, const TaskList& list,
     if (latest_meeting[t] > way.task) ++way.met;
     way.task = static_cast<std::int64_t>(t);
     if (ways.size() <= way.met) ways.resize(way.met + 1);
-    ways[way.met][seats.of(*chunk)] += seconds[t];
+    ways[way.met][chunk_workers.of(*chunk)] += seconds[t];
   }
   std::vector<Meeting> found;
   for (const std::map<int, double>& way : ways) {
@@ -123,7 +120,8 @@ std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& li
 
 std::vector<double> chunk_seconds(const Blueprint& blueprint, const TaskList& list,
                                   const TaskCosts& costs) {
-  return chunk_seconds(blueprint, list, seconds_of(blueprint, list, costs, Seats(blueprint.plan)));
+  return chunk_seconds(blueprint, list,
+                       seconds_of(blueprint, list, costs, ChunkWorkers(blueprint.plan)));
 }
 
 }  // namespace regatta

@@ -8,17 +8,11 @@
 namespace regatta {
 namespace {
 
-// It waits for nothing but room, so it fills gaps: in an order it would hold others up.
+// Whether a task only loads. It waits for nothing but a free buffer, so it fills gaps; in an order
+// it would hold others up.
 bool fills_gaps(const Task& task) {
   return std::ranges::all_of(task.actions,
                              [](const Action& action) { return action.phase == Phase::load; });
-}
-
-// The chunk that a task computes on.
-std::optional<ChunkId> computed_chunk(const Task& task) {
-  for (const Action& action : task.actions)
-    if (runs_part(action.phase)) return action.chunk;
-  return std::nullopt;
 }
 
 bool ordered(const Plan& plan, const TaskList& list) {
@@ -33,7 +27,7 @@ std::string named(const TaskList& list, std::size_t t) {
   return text + ")";
 }
 
-// One that goes round: "task 5 (backward) waits for task 3 (forward), ...".
+// A circle of tasks that wait for each other: "task 5 (backward) waits for task 3 (forward), ...".
 std::string circle(const TaskList& list, const std::vector<std::vector<std::uint32_t>>& waits_for,
                    const std::vector<bool>& done) {
   std::size_t at = 0;
@@ -55,6 +49,12 @@ std::string circle(const TaskList& list, const std::vector<std::vector<std::uint
 }
 
 }  // namespace
+
+std::optional<ChunkId> computed_chunk(const Task& task) {
+  for (const Action& action : task.actions)
+    if (runs_part(action.phase)) return action.chunk;
+  return std::nullopt;
+}
 
 std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList& list) {
   const Plan& plan = blueprint.plan;
@@ -214,8 +214,18 @@ std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
   return allowed_.empty() ? -1 : where_[regatta::pick(allowed_, worker)];
 }
 
-void Turns::taken(const ReadyTask& task) {
-  if (task.fixed.turn > 0) ++next_[static_cast<std::size_t>(task.fixed.worker)];
+void Turns::taken(const ReadyTask& task) { skip(task.fixed); }
+
+void Turns::skip(const FixedPlace& place) {
+  if (place.turn == 0) return;
+  const auto worker = static_cast<std::size_t>(place.worker);
+  std::int64_t& next = next_[worker];
+  if (place.turn != next) {
+    skipped_[worker].insert(place.turn);
+    return;
+  }
+  do ++next;
+  while (skipped_[worker].erase(next) > 0);
 }
 
 }  // namespace regatta

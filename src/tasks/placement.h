@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,9 @@
 #include "tasks/policy.h"
 
 namespace regatta {
+
+// The chunk that a task computes on.
+std::optional<ChunkId> computed_chunk(const Task& task);
 
 // By task; nothing is fixed in lists that the plan has no order for (it has one for
 // ListKind::train).
@@ -19,7 +24,7 @@ std::vector<FixedPlace> fixed_places(const Blueprint& blueprint, const TaskList&
 // run it.
 std::vector<double> contention_of(const Blueprint& blueprint, const TaskList& list);
 
-// Every reason why the plan's order cannot be followed: tasks that nobody runs or two do, workers
+// Every reason why the plan's order cannot be followed: tasks of no worker or of two, workers
 // of another group, and tasks that would wait for each other for ever. Empty without an order.
 std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList& list);
 void require_order(const Blueprint& blueprint, const TaskList& list);  // InputError, all of them
@@ -50,16 +55,19 @@ class StepPlaces {
 // own; of its own tasks that have a turn, only the one whose turn is next.
 class Turns {
  public:
-  explicit Turns(std::size_t workers) : next_(workers, 1) {}
+  explicit Turns(std::size_t workers) : next_(workers, 1), skipped_(workers) {}
 
   // Which of `ready` the worker takes; -1: none.
   std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker);
   void taken(const ReadyTask& task);
+  // A task with a turn will never be ready: its worker's later turns do not wait for it.
+  void skip(const FixedPlace& place);
 
  private:
-  std::vector<std::int64_t> next_;     // by worker: its next turn
-  std::vector<ReadyTask> allowed_;     // kept for its memory
-  std::vector<std::ptrdiff_t> where_;  // of `allowed_` in `ready`
+  std::vector<std::int64_t> next_;               // by worker: its next turn
+  std::vector<std::set<std::int64_t>> skipped_;  // by worker: turns after that
+  std::vector<ReadyTask> allowed_;               // kept for its memory
+  std::vector<std::ptrdiff_t> where_;            // of `allowed_` in `ready`
 };
 
 }  // namespace regatta

@@ -9,8 +9,8 @@
 namespace regatta {
 namespace {
 
-// Where tasks spread, chance is to even out: a list of few tasks is played for more steps.
-constexpr std::size_t tasks_to_see = 240, most_steps = 24;
+// Where times vary, so many tasks are played at least, so that chance evens out.
+constexpr std::size_t tasks_to_see = 240;
 
 std::int64_t steps_to_play(const NodeWork& work, int wanted) {
   // Until the ring is full, submission runs ahead of its steady pace.
@@ -18,9 +18,7 @@ std::int64_t steps_to_play(const NodeWork& work, int wanted) {
   bool spreads = false;
   for (std::size_t pool = 0; pool < work.pools().size(); ++pool)
     spreads = spreads || !work.spread(pool, 1).none();
-  return static_cast<std::int64_t>(
-      spreads ? std::clamp(tasks_to_see / work.tasks(), least, std::max(least, most_steps))
-              : least);
+  return static_cast<std::int64_t>(spreads ? std::max(least, tasks_to_see / work.tasks()) : least);
 }
 
 // All on one node, where data need not travel.
@@ -61,7 +59,7 @@ Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& c
   made.workers.resize(static_cast<std::size_t>(engine.workers()));
   for (std::size_t i = 0; i < engine.events().size(); ++i) {
     const TaskEvents& task = engine.events()[i];
-    if (task.worker < 0) continue;  // of a step that nobody waited for
+    if (task.worker < 0) continue;  // of a step after the last that was waited for
     PlayedShares& shares = made.workers[static_cast<std::size_t>(task.worker)];
     shares.overhead += part_after(since, task.taken, task.start) / wall;
     shares.busy += part_after(since, task.start, task.end) / wall;

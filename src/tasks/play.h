@@ -9,8 +9,8 @@
 namespace regatta {
 
 struct PlayOptions {
-  // Steps to play at least. play() raises it to steps_in_flight + 2, and to 24 at most for lists of
-  // few tasks whose times vary. The last two thirds of the steps are averaged.
+  // Steps to play at least. play() raises it to steps_in_flight + 2, and further for lists of few
+  // tasks whose times vary. The last two thirds of the steps are averaged.
   int steps = 4;
 };
 

@@ -9,9 +9,9 @@ namespace regatta {
 // comes after waits for the exchange of its buckets.
 TaskList split_updates(const TaskList& list);
 
-// What the plan fixes of the split list's tasks; `whole` is the list before. What comes after an
-// exchange has its worker, but no turn: two ranks that wait for each other's gradients in different
-// orders would wait for ever.
+// What the plan fixes of the split list's tasks; `whole` is the list before. Tasks that come after
+// an exchange have a worker, but no turn: two ranks that wait for each other's gradients in
+// different orders would wait for ever.
 std::vector<FixedPlace> split_places(const Blueprint& blueprint, const TaskList& whole,
                                      const TaskList& split);
 

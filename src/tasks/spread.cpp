@@ -8,8 +8,8 @@
 namespace regatta {
 namespace {
 
-// A worker that is slow stays slow for a while: of its tasks in a step so many are alike. Measured
-// on 16 cores, neighbours on a worker have a correlation of 0.3 to 0.6.
+// A worker that is slow stays slow for a while: this share of its tasks in a step is equally slow.
+// Measured on 16 cores, consecutive tasks of a worker have a correlation of 0.3 to 0.6.
 constexpr double alike = 0.4;
 
 double uniform(std::uint64_t key, std::uint64_t index) { return double{keyed_uniform(key, index)}; }

@@ -1,6 +1,6 @@
 // Tasks of one kind do not all take their typical time: caches, neighbours and the machine below
-// have a say. Where workers meet the slowest of them counts, so who predicts a step must know how
-// far they spread.
+// have a say. Where workers meet, the slowest of them counts, so a prediction of a step must know
+// how far they spread.
 #pragma once
 
 #include <cstdint>

@@ -156,7 +156,7 @@ std::vector<Footprint> stage_footprints(const Plan& plan, const TaskList& list) 
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {
       const Buffer& buffer = list.buffers[access.buffer];
-      // What is loaded for a GPU lies in its node's memory too.
+      // Samples that are loaded for a GPU lie in its node's memory too.
       const bool host = task.on_host && groups[task.group.value]->kind == DeviceKind::cuda;
       if (seen.emplace(task.group, host, access.buffer).second)
         sums[{task.group, host, buffer.kind}] +=

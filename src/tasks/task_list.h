@@ -23,13 +23,13 @@ enum class Phase {
   clip,              // all buckets' sums meet: what gradients are multiplied by
   update,            // a bucket's parameters take a step
   pack,              // a bucket's parameters are laid out as a group's kernels read them
-  // Between ranks, by the thread that sends and receives:
-  exchange_sums,           // all chunks' sums at a meeting point come to every rank
-  exchange_gradient_sums,  // likewise on the way back
-  exchange_group_sums,     // likewise of all groups of samples, for running statistics
-  running_sum,             // of a bucket's gradient over the ranks before comes in
+  // Between ranks, by the communicator's thread (exec/communicator.h):
+  exchange_sums,           // every rank gets the sums of all chunks at a meeting point
+  exchange_gradient_sums,  // every rank gets their gradient sums at a meeting point on the way back
+  exchange_group_sums,     // every rank gets the sums of all groups of samples, for statistics
+  running_sum,             // the sum of a bucket's gradient over the ranks before this one comes in
   exchange,                // a bucket's gradient is summed over all ranks
-  exchange_results,        // all samples' losses, and on evaluating logits, come to the ranks
+  exchange_results,        // every rank gets the losses of all samples, the first one also logits
 };
 std::string_view phase_name(Phase phase);
 // Whether it is done chunk by chunk.
@@ -61,8 +61,8 @@ enum class BufferKind {
   squares,    // (bucket) the sum of the gradient's squares, a double
   clip,       // () what the gradients are multiplied by, a float
   packed,     // (bucket, group)
-  gathered_sums,  // (segment) all ranks' partials, meeting by meeting, chunk by chunk
-  running_sum,    // (bucket) of the gradient, over the ranks before this one
+  gathered_sums,  // (segment) partials of all ranks, meeting by meeting, chunk by chunk
+  running_sum,    // (bucket) the sum of the gradient over the ranks before this one
   delivered,      // (chunk) its results are with the host
 };
 
@@ -109,8 +109,8 @@ struct Task {
   int priority = 0;
 };
 
-// No later task on its chunk reads what it leaves: no meeting waits for it, and the worker that
-// runs it has no more of the chunk's data at hand than before.
+// Whether a task computes nothing but weight gradients: no meeting waits for it, and a worker that
+// runs it has no more of the chunk's data in its caches than before.
 inline bool only_weight_gradients(const Task& task) {
   return task.actions.front().phase == Phase::weight_gradient;
 }

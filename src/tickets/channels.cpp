@@ -144,7 +144,7 @@ class Planning {
       return y ? std::optional(*x + *y) : std::nullopt;
     }
     if (node.op->name == "average_pool" && *x != 0 && pads(node)) return std::nullopt;
-    // Of other activations nothing is claimed: their channels stay.
+    // Nothing is claimed about other activations: their channels stay.
     const bool same = is(node, {"average_pool", "max_pool", "global_average_pool",
                                 "adaptive_average_pool", "flatten", "dropout"});
     return same ? x : std::nullopt;
@@ -311,7 +311,7 @@ ChannelUse channel_use(const Graph& graph, const Node& node) {
     return depthwise ? ChannelUse::passes : ChannelUse::closed;
   }
   if (node.op->name == "dense") return ChannelUse::mixes;
-  // Of a vector, a channel may be several features, which these take one by one.
+  // A channel of a vector may be several features, which these operators take one by one.
   const bool vector = node.shape.rank() == 1;
   if (node.op->name == "batch_norm") return vector ? ChannelUse::closed : ChannelUse::passes;
   if (node.op->name == "concat") return vector ? ChannelUse::closed : ChannelUse::joins;

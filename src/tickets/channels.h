@@ -33,7 +33,7 @@ struct Channels {
 
   std::size_t count() const { return kept.size(); }
   std::vector<std::size_t> kept_ones() const;
-  // Of the kept channels that are constant and not zero, the largest: it can stand in for constants
+  // The largest of the kept channels that are constant and not zero: it can stand in for constants
   // that go.
   std::optional<std::size_t> stand_in() const;
 };
@@ -50,7 +50,7 @@ ChannelUse channel_use(const Graph& graph, const Node& node);
 bool pads(const Node& node);  // with zeros, so that a constant is none at the border
 LayerWeights layer_weights(const Graph& graph, const Node& node, const Weights& weights,
                            std::size_t columns);
-// Of a convolution or dense layer; null if it has none.
+// The bias of a convolution or dense layer; null if it has none.
 const std::vector<float>* bias_of(const Graph& graph, const Node& node, const Weights& weights);
 
 // By node, of a network that is not fused. A channel stays if it matters somewhere among all the

@@ -40,7 +40,7 @@ struct Job {
   std::string pruned = {};  // the job whose trained weights are pruned; empty: no mask, or `mask`
   std::string start = {};  // the job whose checkpoint at `reset` it starts from; empty: new weights
   std::int64_t steps = 0;  // that it trains
-  // Of jobs whose mask and weights come from another search: files, from the folder of the search.
+  // Files of a mask and weights of another search, seen from this search's folder; else empty.
   std::string mask = {}, init = {};
 
   std::vector<std::string> after() const;  // ids of the jobs it waits for

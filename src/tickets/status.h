@@ -1,4 +1,4 @@
-// Who does what in a search, what is done, and when all will be.
+// Which worker does what in a search, what is done, and when all will be.
 #pragma once
 
 #include <map>

@@ -14,7 +14,7 @@ inline constexpr const char* metrics_name = "metrics.jsonl";
 
 class MetricsFile {
  public:
-  // Of the run in `folder`, which goes on from `from`: what comes again is dropped. Throws
+  // The file of the run in `folder`, which goes on from `from`: later lines are dropped. Throws
   // InputError.
   MetricsFile(const std::filesystem::path& folder, const TrainState& from,
               std::size_t most_lines = 100000);

@@ -2,49 +2,58 @@
 
 #include <algorithm>
 
-#include "platform/distance.h"
 #include "profile/robust.h"
+#include "tune/contest.h"
+#include "tune/measured_run.h"
+#include "tune/stored_profile.h"
 #include "tune/trial_ranking.h"
-#include "tune/trials.h"
 #include "tune/tried_shares.h"
 
 namespace regatta {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Chunks = std::vector<std::int64_t>;
 
-constexpr std::size_t most_shares = 5, most_measurements = 3;
-constexpr Seconds measured_time{0.3};
+TrainJob with_chunks(const TrainJob& job, const Chunks& chunks) {
+  TrainJob other = job;
+  give_chunks(other.plan, chunks);
+  return other;
+}
 
-Plan with_chunks(Plan plan, const std::vector<std::int64_t>& chunks) {
-  give_chunks(plan, chunks);
-  return plan;
+Chunks chunks_in(const Plan& plan) {
+  Chunks all;
+  for (const Chunk& chunk : chunks_of(plan)) all.push_back(chunk.capacity);
+  return all;
 }
 
 // Steps with some shares, looked at once or again.
 class Trials {
  public:
-  Trials(const TrainJob& job, Plan plan) : job_(job), plan_(std::move(plan)) {}
+  explicit Trials(TrainJob job) : job_(std::move(job)) {}
 
   // By tasks as they typically were in all measurements: what one of them saw by chance must not
   // decide.
   TriedShares look() {
-    measured_.push_back(measure_undisturbed([&] { return try_tasks(job_, plan_, measured_time); }));
+    measured_.push_back(measure(job_, job_.plan, trial_time, /*watch_tasks=*/true).tasks);
     std::vector<double> tasks;
     for (std::size_t t = 0; t < measured_.front().size(); ++t) {
       std::vector<double> seconds;
       for (const std::vector<double>& each : measured_) seconds.push_back(each[t]);
       tasks.push_back(median(std::move(seconds)));
     }
-    const PricedStep step(job_.graph, job_.recipe, plan_, job_.profile);
+    const PricedStep step = priced_step(job_);
     return tried_shares(step.blueprint(), step.list(), tasks);
   }
-  std::string signature() const { return step_signature(job_.graph, job_.recipe, plan_); }
+  std::optional<TriedShares> stored() const {
+    if (!job_.profile) return std::nullopt;
+    return stored_shares(signature(), chunks_in(job_.plan), *job_.profile);
+  }
+  std::string signature() const { return step_signature(job_.graph, job_.recipe, job_.plan); }
   std::size_t measurements() const { return measured_.size(); }
 
  private:
-  const TrainJob& job_;
-  Plan plan_;
+  TrainJob job_;
   std::vector<std::vector<double>> measured_;  // seconds, by task
 };
 
@@ -60,43 +69,45 @@ void give_chunks(Plan& plan, const std::vector<std::int64_t>& chunks) {
   }
 }
 
-Balanced balance(const TrainJob& job, Seconds step, Seconds budget) {
-  Balanced found;
-  for (const Chunk& chunk : chunks_of(job.plan)) found.chunks.push_back(chunk.capacity);
+std::vector<std::int64_t> balanced_by_costs(const TrainJob& job) {
+  const auto predicted = [&](const Chunks& chunks) {
+    const PricedStep step = priced_step(with_chunks(job, chunks));
+    TriedShares shares{.chunks = chunks,
+                       .seconds = chunk_seconds(step.blueprint(), step.list(), step.costs())};
+    shares.add(step.meetings());
+    return std::optional(std::move(shares));
+  };
+  return best_shares(search_shares(chunks_in(job.plan), granule_of(job.graph), predicted)).chunks;
+}
+
+Balanced balanced_by_trials(const TrainJob& job, Seconds step, Seconds budget) {
+  Balanced found{chunks_in(job.plan), {}};
   if (job.recipe.accumulate > 1) return found;  // its batches are not steps to be looked at
   const Clock::time_point begin = Clock::now();
-  const Seconds trial = trial_time(measured_time, step);
+  const Seconds trial = whole_trial(step);
   const bool measures = budget > 2 * trial;
   const auto time_for_one = [&] { return measures && Clock::now() - begin + trial <= budget; };
-  std::vector<TriedShares> tried;
-  std::vector<Trials> trials;  // of each
-  std::optional<std::vector<std::int64_t>> next = found.chunks;
-  while (next && tried.size() < most_shares) {
-    Trials fresh(job, with_chunks(job.plan, *next));
-    std::optional<TriedShares> known;
-    if (job.profile) known = recalled_shares(fresh.signature(), *next, *job.profile);
-    if (!known) {
-      if (!time_for_one()) break;
-      known = fresh.look();
-    }
-    tried.push_back(std::move(*known));
-    trials.push_back(std::move(fresh));
-    next = next_shares(tried, granule_of(job.graph));
-  }
-  // The best of several was lucky, too: it is looked at again, and whoever is the best then.
-  while (!tried.empty()) {
+  std::vector<Trials> trials;  // of each shares that were looked at
+  const auto look = [&](const Chunks& chunks) -> std::optional<TriedShares> {
+    Trials& fresh = trials.emplace_back(with_chunks(job, chunks));
+    if (std::optional<TriedShares> known = fresh.stored()) return known;
+    if (!time_for_one()) return std::nullopt;
+    return fresh.look();
+  };
+  std::vector<TriedShares> tried = search_shares(found.chunks, granule_of(job.graph), look);
+  if (tried.empty()) return found;
+  // Shares that seemed the best of several by chance are looked at again, and those that then do.
+  while (tried.size() > 1 && time_for_one()) {
     const auto best = static_cast<std::size_t>(&best_shares(tried) - tried.data());
     const std::size_t measurements = trials[best].measurements();
-    if (tried.size() == 1 || measurements == 0 || measurements == most_measurements ||
-        !time_for_one())
-      break;
+    if (measurements == 0 || measurements == confirmations) break;
     tried[best] = trials[best].look();
   }
   for (std::size_t i = 0; i < tried.size(); ++i)
     if (trials[i].measurements() > 0)
       std::ranges::move(observations_of(trials[i].signature(), tried[i]),
                         std::back_inserter(found.seen));
-  if (!tried.empty()) found.chunks = best_shares(tried).chunks;
+  found.chunks = best_shares(tried).chunks;
   return found;
 }
 

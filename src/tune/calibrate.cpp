@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
-#include <string_view>
+#include <iterator>
 
 #include "exec/recording.h"
 #include "graph/op.h"
@@ -18,8 +17,6 @@ namespace regatta {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view whole_step = "step", by_blocks = "block";
 
 bool meets(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return regatta::meets(node); });
@@ -58,17 +55,16 @@ std::vector<Observation> on_small(const Graph& graph, const CalibrationOptions& 
   plan.chunks = {options.workers};
   plan.segments = segments;
   CalibrationCell cell(graph, recipe, nullptr, options, plan, {});
-  return measure(cell, Clock::now() + std::chrono::milliseconds(200));
+  return measure(cell);
 }
 
 std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
-  std::vector<Observation> all =
-      on_small(fuse(chains()), options, "op", [](CalibrationCell& cell, Clock::time_point until) {
-        return cell.measure_submission(until);
-      });
-  const std::vector<Observation> starts = on_small(
-      fuse(meetings()), options, options.workers > 1 ? "step" : "op",
-      [](CalibrationCell& cell, Clock::time_point until) { return cell.measure_starts(until); });
+  std::vector<Observation> all = on_small(fuse(chains()), options, "op", [](CalibrationCell& cell) {
+    return cell.measure_submission();
+  });
+  const std::vector<Observation> starts =
+      on_small(fuse(meetings()), options, options.workers > 1 ? "step" : "op",
+               [](CalibrationCell& cell) { return cell.measure_starts(); });
   all.insert(all.end(), starts.begin(), starts.end());
   // More than any cache holds.
   std::vector<char> from(std::size_t{32} << 20, 1), to(from.size());
@@ -81,7 +77,83 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   return all;
 }
 
+// One plan that is run to be measured, and what is measured of it.
+struct Measurement {
+  using Of = CalibrationCell::Of;
+
+  PlanOptions plan;
+  CalibrationCell::Sizes sizes = {};
+  Of of = Of::all_sizes;
+  bool helps_others = false;  // of use beside the others alone
+};
+
+std::vector<Measurement> on_cpus(const Graph& graph, const Recipe& recipe,
+                                 const CalibrationOptions& options) {
+  const std::int64_t pieces = granules_of(graph, recipe.batch);
+  const auto most_chunks = [&](int workers) { return std::min<std::int64_t>(workers, pieces); };
+  const bool in_turn = options.in_turn && pieces >= 2 * options.workers;
+  std::vector<Measurement> measurements;
+  const auto add = [&](int workers, int team, std::int64_t chunks) -> Measurement& {
+    const bool alone = workers < options.workers;
+    Measurement& each = measurements.emplace_back();
+    each.plan = {
+        .workers = workers, .cpus = available_cpus(), .team = team, .layout = options.layout};
+    each.plan.chunks = {chunks};
+    each.plan.segments = "step";
+    each.sizes = {.whole = options.whole_chunks,
+                  .half = !in_turn || alone || team > 1 || chunks > workers,
+                  .most = alone ? options.most_alone : INT64_MAX};
+    return each;
+  };
+  if (most_chunks(options.workers) > 1) add(options.workers, 1, most_chunks(options.workers));
+  add(1, 1, 1);
+  for (const int team : options.teams)
+    if (team > 1 && team <= options.workers)
+      add(options.workers, team, most_chunks(options.workers / team));
+  // At meeting points a cut batch takes other work than a whole one.
+  const bool cut = meets(graph) && recipe.batch > 1;
+  if (cut) add(1, 1, 2).helps_others = true;
+  if (in_turn && !(cut && options.workers == 1)) {
+    Measurement& each = add(options.workers, 1, 2 * options.workers);
+    each.of = Measurement::Of::whole_chunks;
+    each.helps_others = true;
+  }
+  // Values that one segment leaves to another lie in colder memory.
+  if (segments_named(graph, "block").size() > 1) {
+    Measurement& each = add(options.workers, 1, most_chunks(options.workers));
+    each.plan.segments = "block";
+    each.of = Measurement::Of::segments;
+    each.helps_others = true;
+  }
+  return measurements;
+}
+
+std::vector<Measurement> on_gpu(const Graph& graph, const Recipe& recipe,
+                                const CalibrationOptions& options) {
+  std::vector<Measurement> measurements;
+  PlanOptions plan{.workers = options.workers, .cpus = available_cpus(), .layout = options.layout};
+  plan.gpu_layout = options.gpu_layout;
+  plan.steps_in_flight = 1;  // one set of buffers, so that graphs are captured at once
+  plan.devices = {DeviceKind::cuda};
+  if (options.uses(DeviceKind::cuda)) measurements.push_back({plan});
+  const std::int64_t pieces = granules_of(graph, recipe.batch);
+  if (options.shared && pieces > 1) {
+    plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
+    // A chunk for each core; of a small batch the half.
+    const std::int64_t granule = granule_of(graph);
+    const std::int64_t chunks = std::min<std::int64_t>(cpus_to_compute(plan), pieces / 2);
+    plan.chunks = {chunks};
+    plan.shares = {chunks * granule, recipe.batch - chunks * granule};
+    measurements.push_back({plan});
+  }
+  return measurements;
+}
+
 }  // namespace
+
+bool CalibrationOptions::uses(DeviceKind kind) const {
+  return std::ranges::find(devices, kind) != devices.end();
+}
 
 std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
                                    const std::shared_ptr<const Dataset>& data,
@@ -92,98 +164,25 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   };
   const Clock::time_point begin = Clock::now();
   if (options.runtime) take(measure_undisturbed([&] { return measure_runtime(options); }));
-
-  struct Kind {
-    int workers, team;
-    std::int64_t chunks;
-    std::string_view segments = whole_step;
-    bool in_turn = false;  // two chunks for each worker
-  };
-  std::vector<Kind> kinds;
-  const std::int64_t pieces = granules_of(graph, recipe.batch);
-  const auto most_chunks = [&](int workers) { return std::min<std::int64_t>(workers, pieces); };
-  const auto uses = [&](DeviceKind kind) {
-    return std::ranges::find(options.devices, kind) != options.devices.end();
-  };
-  constexpr Seconds time_for_turns{3};
-  const bool in_turn = options.in_turn && pieces >= 2 * options.workers &&
-                       (options.whole_chunks || options.budget >= time_for_turns);
-  if (uses(DeviceKind::cpu)) {
-    if (most_chunks(options.workers) > 1)
-      kinds.push_back({options.workers, 1, most_chunks(options.workers)});
-    kinds.push_back({1, 1, 1});
-    for (const int team : options.teams) {
-      const int workers = options.workers / team;
-      if (team < 2 || workers < 1) continue;
-      kinds.push_back({options.workers, team, most_chunks(workers)});
-    }
-    // Work at meeting points is another when it is cut.
-    const bool cut = meets(graph) && recipe.batch > 1;
-    if (cut) kinds.push_back({1, 1, 2});
-    if (in_turn && !(cut && options.workers == 1))
-      kinds.push_back({options.workers, 1, 2 * options.workers, whole_step, true});
-    // What segments leave to each other lies in colder memory.
-    if (segments_named(graph, std::string(by_blocks)).size() > 1)
-      kinds.push_back({options.workers, 1, most_chunks(options.workers), by_blocks});
-  }
-  const bool gpu = uses(DeviceKind::cuda);
-  const bool shared = options.shared && pieces > 1;
-  std::size_t left = kinds.size() + (gpu ? 1 : 0) + (shared ? 1 : 0);
-  // What one of them leaves of its share goes to the others; each has some, however slow the start.
-  const Seconds least = options.budget / static_cast<double>(2 * left);
-  const auto share = [&] {
-    const Seconds rest = options.budget - (Clock::now() - begin);
-    return std::max(rest / static_cast<double>(left--), least);
-  };
-  Recipe on_cpu = recipe;
-  if (on_cpu.precision == Precision::tf32) on_cpu.precision = Precision::fp32;
-  for (const Kind& kind : kinds) {
-    // What is only of use beside the others waits for the next time.
-    const bool beside =
-        (kind.workers == 1 && kind.chunks > 1) || kind.in_turn || kind.segments != whole_step;
-    if (beside && !options.whole_chunks && Clock::now() - begin > 2 * options.budget) continue;
-    PlanOptions plan{.workers = kind.workers,
-                     .cpus = available_cpus(),
-                     .team = kind.team,
-                     .layout = options.layout};
-    plan.chunks = {kind.chunks};
-    plan.segments = std::string(kind.segments);
-    // What a team gains is worth knowing at the size at hand.
-    constexpr Seconds time_for_teams{0.3};
-    const Seconds time = kind.team > 1 ? std::max(share(), time_for_teams) : share();
-    const bool alone = kind.workers < options.workers;
-    CalibrationCell::Sizes sizes{
-        .whole = options.whole_chunks,
-        .half = !in_turn || alone || kind.team > 1 || kind.chunks > kind.workers};
-    if (alone) sizes.most = options.most_alone;
-    const auto measure = [&](CalibrationCell& cell) {
-      if (kind.segments != whole_step) return cell.measure_segments(time);
-      return kind.in_turn ? cell.measure_whole(time) : cell.measure(time);
-    };
+  std::vector<Measurement> measurements;
+  if (options.uses(DeviceKind::cpu)) measurements = on_cpus(graph, recipe, options);
+  const std::size_t cpu_plans = measurements.size();
+  std::ranges::move(on_gpu(graph, recipe, options), std::back_inserter(measurements));
+  Recipe cpu_recipe = recipe;
+  if (cpu_recipe.precision == Precision::tf32) cpu_recipe.precision = Precision::fp32;
+  // Time that one measurement leaves goes to the others; each has some, however slow the start.
+  const Seconds least = options.budget / static_cast<double>(2 * measurements.size());
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    const Measurement& each = measurements[i];
+    const Seconds spent = Clock::now() - begin;
+    if (each.helps_others && !options.whole_chunks && spent > 2 * options.budget) continue;
+    const Seconds time =
+        std::max((options.budget - spent) / static_cast<double>(measurements.size() - i), least);
     take(measure_undisturbed([&] {
-      CalibrationCell cell(graph, on_cpu, data, options, plan, sizes);
-      return measure(cell);
+      CalibrationCell cell(graph, i < cpu_plans ? cpu_recipe : recipe, data, options, each.plan,
+                           each.sizes);
+      return cell.measure(each.of, time);
     }));
-  }
-  if (gpu) {
-    PlanOptions plan{.workers = options.workers, .layout = options.layout};
-    plan.devices = {DeviceKind::cuda};
-    plan.steps_in_flight = 1;  // one set of buffers, so that graphs are captured at once
-    plan.gpu_layout = options.gpu_layout;
-    take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
-  }
-  if (shared) {
-    PlanOptions plan{
-        .workers = options.workers, .cpus = available_cpus(), .layout = options.layout};
-    plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
-    plan.steps_in_flight = 1;
-    plan.gpu_layout = options.gpu_layout;
-    // A chunk for each core; of a small batch the half.
-    const std::int64_t granule = granule_of(graph);
-    const std::int64_t chunks = std::min<std::int64_t>(cpus_to_compute(plan), pieces / 2);
-    plan.chunks = {chunks};
-    plan.shares = {chunks * granule, recipe.batch - chunks * granule};
-    take(CalibrationCell(graph, recipe, data, options, plan, {}).measure(share()));
   }
   return all;
 }
@@ -195,6 +194,7 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   options.workers = workers;
   options.layout = default_cpu_layout();
   options.budget = budget;
+  options.in_turn = false;
   // Fewer samples than workers: only teams can keep them all busy. Where chunks meet, a team that
   // takes the batch whole never waits.
   const bool few = granules_of(graph, recipe.batch) < workers;

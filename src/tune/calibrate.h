@@ -23,12 +23,14 @@ struct CalibrationOptions {
   // Whole chunks and their halves however long they take; else as the budget allows.
   bool whole_chunks = false;
   std::int64_t most_alone = INT64_MAX;  // samples of a chunk, of one worker alone
-  // Half a chunk as what a worker has two of, if there are three seconds; else as half of one.
+  // Half a chunk is measured as what a worker has two of, else as half of one.
   bool in_turn = true;
   std::vector<int> teams{};  // also with workers of so many threads each
   // Also cores and a GPU on one batch: parts of a cut batch on the GPU, meetings across memories,
   // gradients that come from both.
   bool shared = false;
+
+  bool uses(DeviceKind kind) const;
 };
 
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one

@@ -16,10 +16,8 @@
 namespace regatta {
 namespace {
 
-constexpr int rounds_before_judging = 6, most_rounds = 60;
-// A longer step is told by one timing, and does not notice cold caches.
-constexpr Seconds large_step{0.05};
-constexpr int fewest_in_a_row = 3;  // the first meets cold caches, two others are compared
+// Short lists that are watched in a row, for their medians: they take 50 us to a millisecond each.
+constexpr int many_lists = 60;
 
 }  // namespace
 
@@ -49,50 +47,33 @@ class CalibrationCell::Impl {
     largest_ = std::min(largest_, sizes.most);
   }
 
-  // Keeps only the operators that take longer in a plan with several segments. On whole chunks
-  // alone: small ones, in one segment, find all their data in the caches, as whole ones do not.
-  std::vector<Observation> measure_segments(Seconds time) {
-    std::vector<Observation> all = measure_whole(time);
-    std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
-    return all;
-  }
-
-  // Whole chunks alone; of a plan with two for each worker, each finds its data as cold as the
-  // other left it.
-  std::vector<Observation> measure_whole(Seconds time) {
+  std::vector<Observation> measure(Of of, Seconds time) {
     const Clock::time_point until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    return rounds({largest_size(time)}, until);
-  }
-
-  // Until all sizes are known well enough or time is up.
-  std::vector<Observation> measure(Seconds time) {
-    const Clock::time_point until =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
-    const std::vector<std::int64_t> sizes = warm_up(time);
+    const std::vector<std::int64_t> sizes =
+        of == Of::all_sizes ? warm_up(time) : std::vector{largest_size(time)};
     std::vector<Observation> all = rounds(sizes, until);
-    if (!names_ || gpu_) return all;
-    const bool meet = std::min(chunks_, workers_) > 1;
+    if (of == Of::segments)
+      std::erase_if(all, [](const Observation& each) { return !of_segments(each.signature); });
+    if (of != Of::all_sizes || !names_ || gpu_) return all;
+    const std::int64_t meeting = std::min(chunks_, workers_);
     const Clock::time_point late = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                       sizes_.whole ? Seconds(1) : time / 2);
-    while (meet && !spread_.enough() && Clock::now() < late) observe(std::ranges::max(sizes), true);
-    Profile costs;
-    costs.learn(all);
+    while (meeting > 1 && !spread_.enough() && Clock::now() < late)
+      observe(std::ranges::max(sizes), true);
     const std::vector<Observation> spread =
-        spread_.observations(*names_, costs, static_cast<int>(std::min(chunks_, workers_)));
+        spread_.observations(names_->place(GroupId{0}), static_cast<int>(meeting));
     all.insert(all.end(), spread.begin(), spread.end());
     return all;
   }
 
   // What the runtime takes to start tasks, from a plan of many that meet.
-  std::vector<Observation> measure_starts(Clock::time_point until) {
-    return watched(until, start_observations_of);
-  }
+  std::vector<Observation> measure_starts() { return watched(start_observations_of); }
 
-  // What it takes to submit them.
-  std::vector<Observation> measure_submission(Clock::time_point until) {
+  // What the submitting thread takes for such tasks.
+  std::vector<Observation> measure_submission() {
     double tasks = 0, buffers = 0;  // of a list
-    std::vector<Observation> all = watched(until, [&](const ListTimes& done) {
+    std::vector<Observation> all = watched([&](const ListTimes& done) {
       tasks = static_cast<double>(done.list.tasks.size());
       buffers = 0;
       for (const Task& task : done.list.tasks) buffers += static_cast<double>(task.accesses.size());
@@ -103,8 +84,8 @@ class CalibrationCell::Impl {
     const RuntimeCosts costs = so_far.runtime();
     const double by_task = tasks * costs.submission + buffers * costs.dependency;
     // Looking at the clock for every task takes its time too: together they take no longer than a
-    // list that nobody looks at. What such a list takes beyond them is the step's.
-    const double submitting = median(seconds_to_submit(std::chrono::milliseconds(200)));
+    // list that is not watched. The time of such a list beyond its tasks' is the step's.
+    const double submitting = median(seconds_to_submit());
     const double part = std::min(1.0, submitting / by_task);
     for (Observation& each : all) each.seconds *= part;
     for (const double waiting : seconds_to_take_note())
@@ -121,7 +102,7 @@ class CalibrationCell::Impl {
 
   // Runs single steps and gathers what `look` makes of each.
   template <class Look>
-  std::vector<Observation> watched(Clock::time_point until, const Look& look) {
+  std::vector<Observation> watched(const Look& look) {
     steps(largest_, 1);
     std::vector<Observation> all;
     executor_.watch(
@@ -130,8 +111,7 @@ class CalibrationCell::Impl {
           all.insert(all.end(), seen.begin(), seen.end());
         },
         Depth::task);
-    for (int i = 0; i < most_rounds && (i < fewest_rounds() || Clock::now() < until); ++i)
-      steps(largest_, 1);
+    for (int i = 0; i < many_lists; ++i) steps(largest_, 1);
     executor_.watch_no_more();
     return all;
   }
@@ -140,17 +120,17 @@ class CalibrationCell::Impl {
     std::vector<Observation> all;
     std::map<std::int64_t, std::vector<Observation>> by_size;
     std::set<std::int64_t> settled;
-    for (int round = 0; round < most_rounds && settled.size() < sizes.size(); ++round) {
+    for (int round = 0; settled.size() < sizes.size(); ++round) {
       // Round after round, so that whatever disturbs the machine for a while hits all sizes alike.
       for (const std::int64_t size : sizes) {
         if (settled.contains(size)) continue;
         if (round >= fewest_rounds() && Clock::now() > until) return all;
         // The first meets cold caches, which long steps do not notice.
-        std::vector<Observation> seen = observe(size, round > 0 || duration_[size] > large_step);
+        std::vector<Observation> seen = observe(size, round > 0 || in_a_row(size) == 1);
         all.insert(all.end(), seen.begin(), seen.end());
         std::vector<Observation>& so_far = by_size[size];
         so_far.insert(so_far.end(), seen.begin(), seen.end());
-        if (round >= rounds_before_judging && round % 2 == 0 && error_of(so_far) < options_.enough)
+        if (round + 1 >= fewest_rounds() && error_of(so_far) < options_.enough)
           settled.insert(size);
       }
     }
@@ -159,11 +139,10 @@ class CalibrationCell::Impl {
 
   // CPU time of the submitting thread to hand over a list while the one before is carried out, as
   // in training.
-  std::vector<double> seconds_to_submit(std::chrono::milliseconds time) {
+  std::vector<double> seconds_to_submit() {
     std::vector<double> seconds;
     Ticket flying;
-    const Clock::time_point enough = Clock::now() + time;
-    for (int i = 0; i < 400 && (i < 20 || Clock::now() < enough); ++i) {
+    for (int i = 0; i < many_lists; ++i) {
       const Seconds begin = thread_time();
       const Ticket next = executor_.submit(ListKind::train, input(largest_));
       seconds.push_back(Seconds(thread_time() - begin).count());
@@ -177,9 +156,9 @@ class CalibrationCell::Impl {
   // than a millisecond.
   std::vector<double> seconds_to_take_note() {
     std::vector<double> seconds;
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < many_lists; ++i) {
       const Ticket ticket = executor_.submit(ListKind::train, input(largest_));
-      // It is done by then; a thread that slept would be slower afterwards.
+      // The list is done by then. This thread spins: a sleep would make it slower afterwards.
       for (const auto now = Clock::now(); Clock::now() - now < std::chrono::milliseconds(1);) {
       }
       const Seconds finished = thread_time();
@@ -192,7 +171,8 @@ class CalibrationCell::Impl {
   void first_look(std::int64_t size) {
     if (duration_.contains(size)) return;
     const Seconds begun = first_runs(size);
-    const bool large = size > 1 && duration_[1] > large_step;
+    // A network that computes long on a single sample needs no second look at larger ones.
+    const bool large = size > 1 && in_a_row(1) == 1;
     duration_[size] =
         large ? std::min(begun, duration_[1] * static_cast<double>(size)) : shortest_step(size);
   }
@@ -259,24 +239,13 @@ class CalibrationCell::Impl {
     return shortest;
   }
 
-  // At best, and by the workers' own time: that of a step which was interrupted says nothing of how
-  // many there is time for.
   Seconds shortest_step(std::int64_t size) {
-    Seconds shortest{1e9}, own{0};
-    executor_.watch(
-        [&](const ListTimes& done) {
-          for (const TaskTimes& task : done.times) own += task.cpu;
-        },
-        Depth::operators);
-    for (int i = 0; i < 3 && (i == 0 || shortest < large_step); ++i) {
+    Seconds shortest{1e9};
+    for (int i = 0; i < fewest_rounds(); ++i) {
       const Clock::time_point begin = Clock::now();
-      own = Seconds(0);
       steps(size, 1);
-      const Seconds wall = Clock::now() - begin;
-      shortest = std::min(
-          {shortest, wall, gpu_ ? wall : own / static_cast<double>(std::min(chunks_, workers_))});
+      shortest = std::min(shortest, Seconds(Clock::now() - begin));
     }
-    executor_.watch_no_more();
     return shortest;
   }
 
@@ -342,14 +311,9 @@ class CalibrationCell::Impl {
 
   // Steps that are short are taken many in a row: between rows caches get cold, which the first of
   // them pays for and is left out. On a GPU tasks queue up, and would count the wait of each other.
-  int in_a_row(std::int64_t size) {
-    const int steps = gpu_ ? 1 : steps_in_a_row(duration_[size]);
-    return steps < fewest_in_a_row ? 1 : steps;
-  }
-  static int steps_in_a_row(Seconds step) {
+  int in_a_row(std::int64_t size) const {
     constexpr Seconds row{0.03};  // ten periods of the system's scheduler
-    constexpr double most = 48;
-    return static_cast<int>(std::min(row / step, most));
+    return gpu_ ? 1 : static_cast<int>(std::clamp<double>(row / duration_.at(size), 1, many_lists));
   }
 
   std::vector<Observation> observe(std::int64_t size, bool counts) {
@@ -375,7 +339,7 @@ class CalibrationCell::Impl {
     duration_[size] = std::min(last, Seconds(Clock::now() - begin) / count);
     executor_.watch_no_more();
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
-    // Small ones are all caches.
+    // Bookkeeping of small steps finds all its data in the caches: that of large ones counts.
     const bool large = 2 * size >= duration_.rbegin()->first;
     StepMean mean;
     for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {
@@ -424,17 +388,11 @@ CalibrationCell::CalibrationCell(const Graph& graph, const Recipe& recipe,
     : impl_(std::make_unique<Impl>(graph, recipe, std::move(data), options, plan, sizes)) {}
 CalibrationCell::~CalibrationCell() = default;
 
-std::vector<Observation> CalibrationCell::measure(Seconds time) { return impl_->measure(time); }
-std::vector<Observation> CalibrationCell::measure_whole(Seconds time) {
-  return impl_->measure_whole(time);
+std::vector<Observation> CalibrationCell::measure(Of of, Seconds time) {
+  return impl_->measure(of, time);
 }
-std::vector<Observation> CalibrationCell::measure_segments(Seconds time) {
-  return impl_->measure_segments(time);
-}
-std::vector<Observation> CalibrationCell::measure_starts(Clock::time_point until) {
-  return impl_->measure_starts(until);
-}
-std::vector<Observation> CalibrationCell::measure_submission(Clock::time_point until) {
-  return impl_->measure_submission(until);
+std::vector<Observation> CalibrationCell::measure_starts() { return impl_->measure_starts(); }
+std::vector<Observation> CalibrationCell::measure_submission() {
+  return impl_->measure_submission();
 }
 }  // namespace regatta

@@ -13,6 +13,14 @@ namespace regatta {
 class CalibrationCell {
  public:
   using Clock = std::chrono::steady_clock;
+  enum class Of {
+    all_sizes,
+    // In a plan with two chunks for each worker, each finds its data as cold as the other left it.
+    whole_chunks,
+    // Only the operators that take longer in a plan with several segments. On whole chunks alone:
+    // small ones, in one segment, find all their data in the caches, as whole ones do not.
+    segments
+  };
   struct Sizes {
     bool whole = false;  // the largest however long it takes
     bool half = true;    // also half of it
@@ -25,15 +33,11 @@ class CalibrationCell {
   ~CalibrationCell();
 
   // Until all sizes are known well enough or time is up.
-  std::vector<Observation> measure(Seconds time);
-  // Whole chunks alone.
-  std::vector<Observation> measure_whole(Seconds time);
-  // Whole chunks alone, of a plan with several segments: only the operators that take longer there.
-  std::vector<Observation> measure_segments(Seconds time);
+  std::vector<Observation> measure(Of of, Seconds time);
   // What the runtime takes to start tasks, from a plan of many that meet.
-  std::vector<Observation> measure_starts(Clock::time_point until);
-  // What it takes to submit them.
-  std::vector<Observation> measure_submission(Clock::time_point until);
+  std::vector<Observation> measure_starts();
+  // What the submitting thread takes for such tasks.
+  std::vector<Observation> measure_submission();
 
  private:
   class Impl;

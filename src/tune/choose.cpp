@@ -18,9 +18,6 @@ constexpr std::size_t kept = 4;
 // Cut or gathered otherwise, the work of a step takes at least this share of what it takes one
 // worker: caches and fewer passes over memory have never saved more.
 constexpr double least_work = 0.5;
-// With less than this share measured, playing would compare guesses; and a plan whose prediction is
-// guessed to a larger part than the best known one's does not compete with it.
-constexpr double mostly_measured = 0.5;
 // The share of loading in a step's work above which it is done ahead, where it fills gaps and a
 // slow file delays no other chunk.
 constexpr double cheap_loading = 0.1;
@@ -29,7 +26,7 @@ constexpr std::int64_t most_tasks = 6000;
 
 // How many steps to keep in flight if a step takes at least `least` seconds: some milliseconds of
 // work lie ahead, so that a submitting thread that loses its CPU for a time slice of the system
-// holds up nobody.
+// holds up no worker.
 int steps_in_flight(double least) {
   constexpr double ahead = 8e-3;
   constexpr int most = 8;
@@ -91,7 +88,7 @@ class Search {
       choice.candidates.push_back(std::move(thumb));
       return choice;
     }
-    // Many threads first: what they reach rules out most of the rest unseen.
+    // Plans with many threads come first: their times rule out most others unlowered.
     std::vector<Point> points = cuts();
     std::ranges::stable_sort(points, std::greater{}, threads_of);
     const auto whole = std::ranges::find_if(points, [](const Point& point) {
@@ -299,7 +296,7 @@ class Search {
     }
     Plan plan = plan_of(point);
     if (!faults(plan, graph_, recipe_.batch).empty()) {
-      // What the user asked for and cannot be had is told by whoever checks the plan that is left.
+      // A wish that no plan can meet is reported when the plan that is left is checked.
       if (played_.empty()) broken_ = std::move(plan);
       return;
     }

@@ -37,11 +37,14 @@ struct Candidate {
 enum class PlanKind { alone, workers, teams, gpu, shared };
 PlanKind kind_of(const Granularity& granularity);
 
+// With less than this share of a prediction measured, playing would compare guesses; and a plan
+// whose prediction is guessed to a larger part than the best known one's does not compete with it.
+inline constexpr double mostly_measured = 0.5;
 // 19 of 20 predictions are off by less than this factor: a plan that is predicted to take longer
 // than the best by more is not the fastest.
 inline constexpr double prediction_error = 1.2;
 // Plans of different kinds are compared less well: a team's gain has been mispredicted by this
-// much.
+// much. No plan that was tried undisturbed was slower than predicted by more (docs/compare.md).
 inline constexpr double kind_error = 2;
 
 // Moves the simplest of the fastest candidates to the front: of those that are expected to take at

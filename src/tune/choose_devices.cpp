@@ -11,9 +11,6 @@
 namespace regatta {
 namespace {
 
-// Less known than this, predictions would compare guesses.
-constexpr double mostly_measured = 0.5;
-
 class DeviceSearch {
  public:
   DeviceSearch(const Graph& graph, const Recipe& recipe, const PlanOptions& options,

@@ -8,9 +8,6 @@
 namespace regatta {
 namespace {
 
-// The fewest measurements whose median ignores one that was disturbed.
-constexpr std::size_t confirmations = 3;
-
 struct Contender {
   std::size_t index;
   std::vector<double> taken = {};  // seconds of each measurement

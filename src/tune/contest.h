@@ -10,6 +10,9 @@
 
 namespace regatta {
 
+// The fewest measurements whose median ignores one that was disturbed.
+inline constexpr std::size_t confirmations = 3;
+
 struct ContestRules {
   std::function<Seconds(std::size_t candidate)> measure;  // one measurement of a candidate
   std::function<Seconds()> time_left;                     // at 0 no further measurement begins

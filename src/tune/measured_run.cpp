@@ -10,14 +10,14 @@
 namespace regatta {
 namespace {
 
-constexpr std::int64_t settling_steps = 3, fewest_steps = 6;
+// Steps until a run has settled, and as many to be measured: the fewest that have a median.
+constexpr std::int64_t few_steps = 3;
 
 // Also tells what workers and the thread that submits did meanwhile.
 class MeasuredSteps : public SettledSteps {
  public:
-  MeasuredSteps(const Executor& executor, double seconds)
-      : SettledSteps(Seconds(seconds), steps_to_settle(executor.plan(), settling_steps),
-                     fewest_steps),
+  MeasuredSteps(const Executor& executor, Seconds time)
+      : SettledSteps(time, steps_to_settle(executor.plan(), few_steps), few_steps),
         executor_(executor) {}
 
   void on_step(const StepRecord& record) override {
@@ -44,36 +44,42 @@ class MeasuredSteps : public SettledSteps {
   WorkerLoad first_, last_;
 };
 
-Measured measure_once(const TrainJob& job, double seconds, bool watch_tasks) {
-  Executor executor(job.graph, job.plan, job.exec_options(true));
-  initialise_weights(executor, job.recipe.seed);
+Measured measure_once(const TrainJob& job, const Plan& plan, Seconds time, bool watch_tasks) {
+  Executor executor(job.graph, plan, job.exec_options(true));
+  initialise_roughly(executor, job.recipe.seed);
+  Recipe still = job.recipe;
+  still.optimizer.learning_rate = 0;  // however long it is measured, nothing runs away
   TaskMedians tasks;
-  MeasuredSteps steps(executor, seconds);
+  MeasuredSteps steps(executor, time);
   if (watch_tasks) watch_settled(executor, steps, tasks);
   TrainGoal goal;
   goal.last_step = INT64_MAX;
-  EnergyMeter energy({.cpus = cpus_of(job.plan)});
-  const Speed speed = train(executor, job.recipe, job.data, nullptr, goal, steps);
+  EnergyMeter energy({.cpus = cpus_of(plan)});
+  const Speed speed = train(executor, still, job.data, nullptr, goal, steps);
   double joules = 0;
   for (const Energy& each : energy.read()) joules += each.joules;
-  Measured found;
-  found.step_s = typical_seconds(steps.seconds());
-  found.energy_j = joules / steps.run_seconds() * found.step_s;
-  found.kernels_s = steps.kernel_share() * found.step_s;
-  found.submission_s = steps.submission_seconds();
-  found.taken_by_others = speed.taken_by_others;
-  if (watch_tasks) {
-    executor.watch_no_more();
-    found.tasks = tasks.get();
-  }
-  return found;
+  if (watch_tasks) executor.watch_no_more();
+  const double step_s =
+      typical_seconds(steps.seconds()) / static_cast<double>(job.recipe.accumulate);
+  return {.step_s = step_s,
+          .energy_j = joules / steps.run_seconds() * step_s,
+          .kernels_s = steps.kernel_share() * step_s,
+          .submission_s = steps.submission_seconds(),
+          .tasks = tasks.get(),
+          .taken_by_others = speed.taken_by_others};
 }
 
 }  // namespace
 
-Measured measure(const TrainJob& job, double seconds, bool watch_tasks) {
-  const double patience = std::min(5 * seconds, 10.0);
-  return measure_undisturbed([&] { return measure_once(job, seconds, watch_tasks); }, patience);
+Measured measure(const TrainJob& job, const Plan& plan, Seconds time, bool watch_tasks) {
+  // Seconds to wait for CPUs to be undisturbed: in proportion, within what a user bears with.
+  const double patience = std::clamp(5 * time.count(), 2.0, 10.0);
+  return measure_undisturbed([&] { return measure_once(job, plan, time, watch_tasks); }, patience);
+}
+
+Seconds whole_trial(Seconds step) {
+  return std::max(trial_time, static_cast<double>(2 * few_steps) * step) +
+         SettledSteps::settling_time;
 }
 
 }  // namespace regatta

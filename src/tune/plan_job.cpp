@@ -12,16 +12,12 @@
 #include "tune/calibrate.h"
 #include "tune/choose_devices.h"
 #include "tune/stored_profile.h"
-#include "tune/trial_budget.h"
 #include "tune/trial_ranking.h"
 #include "tune/trials.h"
 
 namespace regatta {
 namespace {
 
-// A step of a team that takes longer is not measured at every size: calibration has no time for
-// three of them.
-constexpr Seconds soon_measured{0.1};
 // Calibration takes some two seconds: a run that takes little longer is over before it has paid.
 constexpr Seconds worth_measuring{3};
 
@@ -39,7 +35,7 @@ Known known_of(const TrainJob& job, const PlanOptions& options,
           Seconds(step.least_seconds())};
 }
 
-// Where chunks meet or are fewer than workers, as calibrate_quickly() sees it.
+// Teams may win where chunks meet or are fewer than workers, as calibrate_quickly() sees it.
 bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
   const bool open = !options.team && !options.chunks && options.workers > 1;
   return open &&
@@ -47,8 +43,8 @@ bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
           std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
 }
 
-// By the plan that a rule of thumb makes, or a finer one: of a large network small chunks are
-// measured alone, and tell enough.
+// What is known of the plan that a rule of thumb makes, or of a finer one if that is more: of a
+// large network only small chunks were measured, and they tell enough.
 Known known_at_best(const TrainJob& job, PlanOptions options,
                     const std::shared_ptr<const Profile>& profile) {
   options.devices = {DeviceKind::cpu};
@@ -59,10 +55,7 @@ Known known_at_best(const TrainJob& job, PlanOptions options,
     PlanOptions together = options;
     together.team = options.workers;
     together.chunks = {1};
-    const Known found = known_of(job, together, profile);
-    // A cost at many samples is not guessed from one at few where measuring it takes little time.
-    const double known = found.step < soon_measured ? found.share : found.measured;
-    if (known < known_enough) return {0, 0, coarse.step};
+    if (known_of(job, together, profile).measured < known_enough) return {0, 0, coarse.step};
   }
   if (options.chunks) return coarse;
   options.chunks = {
@@ -76,7 +69,7 @@ bool computes(const PlanOptions& plan, DeviceKind kind) {
   return std::ranges::find(plan.devices, kind) != plan.devices.end();
 }
 
-// Of a GPU alone only the layout can be left to be chosen.
+// Whether costs decide anything. Of a plan for a GPU alone, only the layout can be open.
 bool has_choice(const PlanOptions& plan, Precision precision) {
   if (plan.deterministic) return false;
   return computes(plan, DeviceKind::cpu) || plan.devices_open ||
@@ -97,8 +90,8 @@ void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
   require_memory(job, least);
 }
 
-// What the GPU costs, alone in each layout that is to be compared and beside cores, where too
-// little is known of it. False: the run is too short to measure for it.
+// Measures the GPU where too little is known of it: alone, in each layout that is to be compared,
+// and beside cores. False: the run is too short to measure for it.
 template <class Worth, class Measure>
 bool measure_gpu(const TrainJob& job, PlanOptions plan,
                  const std::shared_ptr<const Profile>& profile, const Worth& worth,
@@ -196,7 +189,7 @@ void balance_devices(TrainJob& job, Choice& choice, std::optional<std::int64_t> 
   const Seconds longest = longest_trials(steps, best.expected());
   TrialNote note(longest);
   note.on_turn();
-  Balanced found = balance(job, best.expected(), longest);
+  const Balanced found = balanced_by_trials(job, best.expected(), longest);
   give_chunks(job.plan, found.chunks);
   if (!found.seen.empty()) learn(job, found.seen);
   best.plan = job.plan;

@@ -18,7 +18,7 @@ Refinement::~Refinement() { executor_.watch_no_more(); }
 void Refinement::on_step(const StepRecord& record) {
   time_ += record.duration;
   if (!wanted_) return;
-  if (++steps_ == warm_up_steps)
+  if (++steps_ == SpeedMeter::warm_up_steps)
     executor_.watch(
         [this](const ListTimes& done) {
           if (!trains(done.list.job)) return;

@@ -29,13 +29,14 @@ class Refinement {
   std::string store(const ProfileStore& store);
 
  private:
-  static constexpr int warm_up_steps = 10, timed_steps = 5;
+  static constexpr int timed_steps = 5;
 
   Executor& executor_;
   std::string data_;
   Seconds shortest_run_;
   bool wanted_ = true;
-  int steps_ = 0, timed_ = 0;
+  std::size_t steps_ = 0;
+  int timed_ = 0;
   Seconds time_{0};
   std::unique_ptr<CostNames> names_;
   std::vector<Observation> seen_;

@@ -36,7 +36,7 @@ class SettledSteps : public TrainObserver {
     // The first makes the kernels, which says nothing of the rest.
     if (before_++ > 0) settling_ += taken;
   }
-  // What comes now counts.
+  // Whether steps count from now on.
   bool settled() const { return before_ >= settling_steps_ && settling_ >= settling_time.count(); }
   bool stop() override { return std::ssize(seconds_) >= fewest_ && total_ >= wanted_; }
 

@@ -12,9 +12,6 @@
 namespace regatta {
 namespace {
 
-// No plan that was tried undisturbed was this many times slower than predicted (docs/compare.md).
-constexpr double doubtful_factor = 2;
-
 // Candidates that are alike in these differ in lanes, buckets or sizes of chunks alone.
 using Cut = std::tuple<std::string, std::size_t, int, int, bool, Backward, Layout>;
 
@@ -72,7 +69,7 @@ std::vector<std::size_t> finalists(const Choice& choice, std::size_t most) {
 }
 
 bool is_doubtful(const Candidate& candidate) {
-  return candidate.was_tried() && candidate.tried > doubtful_factor * candidate.predicted;
+  return candidate.was_tried() && candidate.tried > kind_error * candidate.predicted;
 }
 
 std::string doubts(const Choice& choice) {

@@ -32,7 +32,7 @@ bool is_doubtful(const Candidate& candidate);
 // others that were tried, until another trial or new costs change that.
 void rank_by_trials(Choice& choice);
 
-// What is doubtful, a line each, for people.
+// A line for each doubtful candidate, for people to read.
 std::string doubts(const Choice& choice);
 
 }  // namespace regatta

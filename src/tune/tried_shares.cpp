@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "plan/shares.h"
-#include "tasks/meetings.h"
 
 namespace regatta {
 namespace {
 
 constexpr double shortest = 1e-9;  // a profile keeps no zeros
 
-std::string way_of(const std::string& step) { return step + " way"; }
-std::string wait_of(const std::string& step) { return step + " wait"; }
-std::string chunk_of(const std::string& step, std::size_t chunk) {
-  return step + " chunk " + std::to_string(chunk);
+// What the profile calls the numbers of a step with shares: its way, its wait, then each chunk.
+std::vector<std::string> signatures_of(const std::string& step, std::size_t chunks) {
+  std::vector<std::string> all{step + " way", step + " wait"};
+  for (std::size_t i = 0; i < chunks; ++i) all.push_back(step + " chunk " + std::to_string(i));
+  return all;
 }
 
 std::vector<std::int64_t> between(const std::vector<std::int64_t>& a,
@@ -47,15 +47,19 @@ double TriedShares::apart_in_all() const {
   return most > 0 ? 1 - least / most : 0;
 }
 
+void TriedShares::add(const std::vector<Meeting>& meetings) {
+  for (const Meeting& meeting : meetings) {
+    way += meeting.last;
+    waited += meeting.last - meeting.first;
+  }
+}
+
 TriedShares tried_shares(const Blueprint& blueprint, const TaskList& list,
                          std::span<const double> seconds) {
   TriedShares tried;
   for (const Chunk& chunk : blueprint.chunks) tried.chunks.push_back(chunk.capacity);
   tried.seconds = chunk_seconds(blueprint, list, seconds);
-  for (const Meeting& meeting : meetings(blueprint, list, seconds)) {
-    tried.way += meeting.last;
-    tried.waited += meeting.last - meeting.first;
-  }
+  tried.add(meetings(blueprint, list, seconds));
   return tried;
 }
 
@@ -79,31 +83,41 @@ std::optional<std::vector<std::int64_t>> next_shares(std::span<const TriedShares
   return next;
 }
 
+std::vector<TriedShares> search_shares(
+    const std::vector<std::int64_t>& chunks, std::int64_t granule,
+    const std::function<std::optional<TriedShares>(const std::vector<std::int64_t>&)>& look) {
+  std::vector<TriedShares> tried;
+  for (std::optional next = chunks; next; next = next_shares(tried, granule)) {
+    std::optional<TriedShares> seen = look(*next);
+    if (!seen) break;
+    tried.push_back(std::move(*seen));
+  }
+  return tried;
+}
+
 std::vector<Observation> observations_of(const std::string& step, const TriedShares& tried) {
-  std::vector<Observation> seen{{way_of(step), 1, 1, std::max(tried.way, shortest)},
-                                {wait_of(step), 1, 1, std::max(tried.waited, shortest)}};
-  for (std::size_t i = 0; i < tried.seconds.size(); ++i)
-    seen.push_back({chunk_of(step, i), 1, 1, std::max(tried.seconds[i], shortest)});
+  std::vector<double> seconds{tried.way, tried.waited};
+  seconds.insert(seconds.end(), tried.seconds.begin(), tried.seconds.end());
+  const std::vector<std::string> signatures = signatures_of(step, tried.seconds.size());
+  std::vector<Observation> seen;
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    seen.push_back({signatures[i], 1, 1, std::max(seconds[i], shortest)});
   return seen;
 }
 
-std::optional<TriedShares> recalled_shares(const std::string& step,
-                                           const std::vector<std::int64_t>& chunks,
-                                           const Profile& profile) {
-  const auto seconds = [&](const std::string& signature) {
+std::optional<TriedShares> stored_shares(const std::string& step,
+                                         const std::vector<std::int64_t>& chunks,
+                                         const Profile& profile) {
+  std::vector<double> seconds;
+  for (const std::string& signature : signatures_of(step, chunks.size())) {
     const Fit* fit = profile.find(signature);
-    return fit ? fit->at(1, 1).seconds : 0;
-  };
-  TriedShares tried{.chunks = chunks,
-                    .seconds = {},
-                    .way = seconds(way_of(step)),
-                    .waited = seconds(wait_of(step))};
-  bool all = tried.way > 0 && tried.waited > 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    tried.seconds.push_back(seconds(chunk_of(step, i)));
-    all = all && tried.seconds.back() > 0;
+    if (!fit) return std::nullopt;
+    seconds.push_back(fit->at(1, 1).seconds);
   }
-  return all ? std::optional(std::move(tried)) : std::nullopt;
+  return TriedShares{.chunks = chunks,
+                     .seconds = {seconds.begin() + 2, seconds.end()},
+                     .way = seconds[0],
+                     .waited = seconds[1]};
 }
 
 }  // namespace regatta

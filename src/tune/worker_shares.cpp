@@ -5,11 +5,9 @@
 
 #include "base/error.h"
 #include "plan/make_plan.h"
-#include "plan/shares.h"
 #include "tune/balance.h"
 #include "tune/stored_profile.h"
-#include "tune/trial_budget.h"
-#include "tune/tried_shares.h"
+#include "tune/trials.h"
 
 namespace regatta {
 namespace {
@@ -21,39 +19,6 @@ DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
     for (DeviceGroup& group : node.groups)
       if (group.kind == DeviceKind::cpu) return group;
   throw InputError(std::string(flag) + ": the plan has no CPU workers");
-}
-
-void use(DeviceGroup& group, std::vector<std::int64_t> chunks) {
-  group.chunks = std::move(chunks);
-  group.lanes = static_cast<int>(group.chunks.size());
-}
-
-double apart_with(TrainJob& job, DeviceGroup& group, const std::vector<std::int64_t>& chunks,
-                  std::vector<std::int64_t>& better) {
-  use(group, chunks);
-  const PricedStep step = priced_step(job);
-  better = balanced_chunks(chunks, chunk_seconds(step.blueprint(), step.list(), step.costs()),
-                           granule_of(job.graph));
-  return apart(step.meetings());
-}
-
-// What a chunk costs is not in proportion to its samples, so shares are tried until none does
-// better.
-std::vector<std::int64_t> balanced(TrainJob& job, DeviceGroup& group,
-                                   std::vector<std::int64_t> chunks) {
-  std::vector<std::int64_t> best = chunks, next;
-  double least = 1;
-  constexpr int most_rounds = 6;  // shares may go on to swing by a sample or two
-  for (int round = 0; round < most_rounds; ++round) {
-    const double found = apart_with(job, group, chunks, next);
-    if (found < least) {
-      least = found;
-      best = chunks;
-    }
-    if (next == chunks) break;
-    chunks = next;
-  }
-  return best;
 }
 
 }  // namespace
@@ -119,20 +84,19 @@ void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
   group.slow = slow_workers(slow, workers);
   job.plan.placement = Placement::hybrid;
   job.plan.order.clear();
-  if (shares == WorkerShares::equal)
-    return use(group, equal_chunks(job.recipe.batch, workers, granule));
+  group.chunks = equal_chunks(job.recipe.batch, workers, granule);
+  group.lanes = workers;
+  if (shares == WorkerShares::equal) return;
   if (!job.profile) job.profile = stored_profile();
-  std::vector<double> speeds(static_cast<std::size_t>(workers), 1);
-  for (std::size_t w = 0; w < group.slow.size(); ++w) speeds[w] = 1 / group.slow[w];
-  use(group, balanced(job, group, shares_by_speed(speeds, job.recipe.batch, granule)));
+  give_chunks(job.plan, balanced_by_costs(job));
   if (workers < 2 || !trials.longest) return;
-  // What a chunk costs beside others is known less well than how long a few steps take.
+  // Costs of a chunk beside others are known less well than the time of a few real steps.
   const Seconds step(priced_step(job).play().step_seconds);
   const Seconds budget = trials.longest(step);
   TrialNote note(budget);
   note.on_turn();
-  Balanced found = balance(job, step, budget);
-  use(group, std::move(found.chunks));
+  const Balanced found = balanced_by_trials(job, step, budget);
+  give_chunks(job.plan, found.chunks);
   if (trials.keep && !found.seen.empty()) learn(job, found.seen);
 }
 

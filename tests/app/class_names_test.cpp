@@ -128,7 +128,7 @@ TEST_F(ClassNames, AResumedRunFindsItsDataWhereItMoved) {
   EXPECT_EQ(after.at("recipe").at("data"), "folder:" + at("moved"));
   EXPECT_EQ(after.at("test"), "folder:" + at("moved"));
   EXPECT_EQ(after.at("plan").at("recipe"), before.at("plan").at("recipe"));
-  // And again without saying so.
+  // The run goes on again without the flag.
   EXPECT_EQ(run_regatta({"train", "--resume", at("run"), "--epochs", "4"}).code, 0);
 }
 

@@ -75,7 +75,7 @@ class Cluster : public testing::Test {
 
   TemporaryFolder folder_;
   const std::string script_ = (test_files() / "scripts/cluster").string();
-  // Of this process's own, so that tests side by side do not meet.
+  // A name of this process's own, so that tests side by side do not meet.
   const ScopedVariable name_{"CLUSTER_NAME", "regatta-test-" + std::to_string(::getpid())};
   // Ranks get it from mpirun: nodes share this machine's CPUs, and so may other tests.
   const ScopedVariable unbound_{"OMPI_MCA_mca_base_env_list", "STARPU_WORKERS_NOBIND=1"};

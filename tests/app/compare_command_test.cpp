@@ -161,7 +161,7 @@ TEST(BenchUnequal, LaysEqualSharesBesideUnevenOnes) {
   EXPECT_EQ(result["rows"][0]["chunks"], Json({30, 30}));
   const auto uneven = result["rows"][1]["chunks"].get<std::vector<int>>();
   EXPECT_GT(uneven[0], 2 * uneven[1]);
-  // Of equal shares the slow worker takes thrice as long.
+  // With equal shares the slow worker takes three times as long.
   EXPECT_GT(result["rows"][0]["simulated_apart"].get<double>(), 0.5);
   EXPECT_LT(result["rows"][1]["simulated_apart"].get<double>(),
             result["rows"][0]["simulated_apart"].get<double>());

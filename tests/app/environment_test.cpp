@@ -98,8 +98,8 @@ TEST_F(Environment, VariablesOfOpenMpTakeNoCpusAway) {
                                      HasSubstr("OMP_NUM_THREADS=1 has no say")));
 }
 
-// Of a machine that must not be asked for the memory: the answer comes before anything is allocated
-// or measured.
+// A machine must not be asked for so much memory: the answer comes before anything is allocated or
+// measured.
 TEST_F(Environment, ARunThatALimitOfMemoryForbidsIsRefusedInOneLine) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need address space without a limit";

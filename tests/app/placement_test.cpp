@@ -59,7 +59,7 @@ TEST(TrainPlacement, ARecordedScheduleIsRepeatedTaskByTask) {
   ASSERT_EQ(again.code, 0) << again.err;
   const TrainJob job = read_run_json(second).job;
   ASSERT_EQ(job.plan.placement, Placement::fixed);
-  // Whoever was to run a task ran it, in every recorded step.
+  // Every task ran on the worker that the plan says, in every recorded step.
   const trace::Record record = trace::read_store(trace::store_of(second));
   std::vector<int> worker_of;
   for (std::size_t w = 0; w < job.plan.order.size(); ++w)

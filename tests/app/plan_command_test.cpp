@@ -95,7 +95,7 @@ TEST(NodePlan, SharesBySpeedReachEverySynchronisationTogether) {
   EXPECT_EQ(plan.platform, platform.fingerprint());
 }
 
-// Of the box with two GPUs and two cores.
+// The platform is a box with two GPUs and two cores.
 TEST(NodePlan, DevicesSayWhoComputes) {
   app::NodeOptions options;
   options.nodes = {"box"};

@@ -56,7 +56,7 @@ class BatchNormLoops : public testing::TestWithParam<Case> {
       made[i] = static_cast<float>(mean + random_uniform(7, stream, i) - 0.5);
     return made;
   }
-  // Of any channel, so that blocks are told apart.
+  // Values that differ between channels, so that blocks are told apart.
   std::vector<float> row(double first, double slope) const {
     std::vector<float> made(row_);
     for (std::size_t c = 0; c < row_; ++c)

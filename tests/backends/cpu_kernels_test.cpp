@@ -226,7 +226,7 @@ std::string end_with_nan(const SmallNetwork& network, Precision precision) {
   input.images[3 * 81 + 40] = std::numeric_limits<float>::quiet_NaN();
   PlanOptions options;
   options.chunks = {1};
-  // Of the loss, not of a gradient: that is noticed later, and on other grounds.
+  // The error must name the loss: a gradient is noticed later, and on other grounds.
   try {
     execute(graph, plan_for(graph, 3, options), input, {}, 1, precision);
   } catch (const Error& error) {

@@ -198,7 +198,7 @@ TEST(BlockOrder, IsAPermutationThatStaysInItsWindow) {
   std::set<std::int64_t> blocks;
   for (std::size_t i = 0; i < 37; ++i) blocks.insert(order[i] / 10);
   EXPECT_LE(blocks.size(), 5u);
-  // And they are mixed: neighbours rarely follow each other.
+  // Samples are mixed: neighbours rarely follow each other.
   int neighbours = 0;
   for (std::size_t i = 1; i < order.size(); ++i) neighbours += order[i] == order[i - 1] + 1;
   EXPECT_LT(neighbours, 100);

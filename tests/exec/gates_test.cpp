@@ -1,4 +1,4 @@
-// Who waits for whom where StarPU is not told of data.
+// Which task waits for which where StarPU is not told of data.
 #include "exec/gates.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(Gate, LetsThroughWhoWaitsForNothingElse) {
   TaskRun run;
   last.wait_for(first.ended, at_first, run);
   last.wait_for(second.ended, at_second, run);
-  EXPECT_FALSE(last.arrives());
+  EXPECT_FALSE(last.count_down());
   EXPECT_THAT(opened(second), IsEmpty());
   EXPECT_THAT(opened(first), ElementsAre(&run));
 }
@@ -44,7 +44,7 @@ TEST(Gate, WhoIsNotYetHandedOverIsNotLetThrough) {
   TaskRun run;
   last.wait_for(first.ended, waiter, run);
   EXPECT_THAT(opened(first), IsEmpty());
-  EXPECT_TRUE(last.arrives());
+  EXPECT_TRUE(last.count_down());
 }
 
 TEST(Gate, NobodyWaitsAtAnOpenOne) {
@@ -53,7 +53,7 @@ TEST(Gate, NobodyWaitsAtAnOpenOne) {
   TaskRun run;
   EXPECT_THAT(opened(first), IsEmpty());
   last.wait_for(first.ended, waiter, run);
-  EXPECT_TRUE(last.arrives());
+  EXPECT_TRUE(last.count_down());
 }
 
 TEST(Gate, LetsThroughManyInTheOrderInWhichTheyCame) {
@@ -63,7 +63,7 @@ TEST(Gate, LetsThroughManyInTheOrderInWhichTheyCame) {
   std::vector<TaskRun> runs(gates.size());
   for (std::size_t i = 0; i < gates.size(); ++i) {
     gates[i].wait_for(first.ended, waiters[i], runs[i]);
-    EXPECT_FALSE(gates[i].arrives());
+    EXPECT_FALSE(gates[i].count_down());
   }
   EXPECT_THAT(opened(first), ElementsAre(&runs[0], &runs[1], &runs[2], &runs[3], &runs[4]));
 }
@@ -78,12 +78,12 @@ class OnTheirWay {
   void submit() {
     auto& [gates, runs] = lists_.emplace_back(nullptr, std::vector<TaskRun>(size()));
     for (std::size_t t = 0; t < gpu_tasks_.size(); ++t) runs[t].gpu = gpu_tasks_[t] ? 0 : -1;
-    gates = gates_.follow(list_, lists_.size() - 1, runs);
+    gates = gates_.add(list_, lists_.size() - 1, runs);
     const auto first_id = static_cast<std::int64_t>(size() * (lists_.size() - 1));
     for (const auto& [task, before] : dependencies_.follow(list_, lists_.size() - 1, first_id))
       waits_.emplace_back(task, before);
     for (std::size_t t = 0; t < size(); ++t)
-      if ((*gates)[t].arrives()) ready_.push_back(id_of(runs[t]));
+      if ((*gates)[t].count_down()) ready_.push_back(id_of(runs[t]));
   }
   // One of those that are ready; false if none is.
   bool carry_out(std::mt19937& chance) {
@@ -227,7 +227,7 @@ TEST(Gates, AreOpenedByManyWhileOthersLineUp) {
         });
       go = true;
       for (std::size_t i = 0; i < before; ++i) last.wait_for(first[i].ended, waiters[i], run);
-      if (last.arrives()) ++through;
+      if (last.count_down()) ++through;
     }
     ASSERT_EQ(through, 1) << round;
   }

@@ -238,7 +238,7 @@ TEST(NullKernels, AChainTakesTheSumOfItsTasks) {
     const trace::Analysis found = trace::analyse(exact, trace::whole_window(exact));
     EXPECT_EQ(critical_tasks(found, exact), chain);
     EXPECT_NEAR(trace::seconds(found.critical), seconds, 1e-9);
-    // Of what really happened nothing is known but that it took no less.
+    // The real run took as long or longer: nothing else is known of it.
     const trace::Analysis real =
         trace::analyse(made.record, trace::window_of_steps(made.record, step, step));
     EXPECT_GE(trace::seconds(real.critical), seconds);

@@ -55,9 +55,8 @@ class Observing : public testing::Test {
     return observations_of({blueprint, list, spans, times}, names);
   }
   // Task 2 runs once; tells how long it took.
-  nanoseconds learn_from_one(Profile& costs) {
+  nanoseconds length_of_one() {
     run(2, 0, 0);
-    costs.learn(seen());
     return times[2].end - times[2].start;
   }
   // Both chunks' tasks begin together.
@@ -80,22 +79,22 @@ class Observing : public testing::Test {
   std::vector<TaskTimes> times;
 };
 
-// Of the two chunks' tasks, 2 and 3, the second takes twice as long.
+// Tasks 2 and 3 are those of the two chunks; the second takes twice as long.
 TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
-  Profile costs;
-  const nanoseconds length = learn_from_one(costs);
+  const nanoseconds length = length_of_one();
   SpreadMeter meter;
   for (int step = 0; step < 40; ++step) {
     take(2, length);
     take(3, 2 * length);
     meter.add({blueprint, list, spans, times});
-    EXPECT_EQ(meter.observations(names, costs, 2).empty(), step < 31) << "few tell nothing";
+    EXPECT_EQ(meter.observations(names.place(GroupId{0}), 2).empty(), step < 31)
+        << "few tell nothing";
   }
   EXPECT_FALSE(meter.enough()) << "if half of them turn out to be held up";
   for (int step = 40; step < 64; ++step) meter.add({blueprint, list, spans, times});
   EXPECT_TRUE(meter.enough());
-  const std::vector<Observation> all = meter.observations(names, costs, 2);
+  const std::vector<Observation> all = meter.observations(names.place(GroupId{0}), 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   for (std::size_t level = 0; level < all.size(); ++level) {
     EXPECT_EQ(all[level].signature, spread_signature(names.place(GroupId{0})));
@@ -105,11 +104,10 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   }
 }
 
-// Whoever meets them waits for tasks that were kept from their CPU, but not for an accident.
+// Delays of single tasks count, however long; a step that was held up as a whole does not.
 TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
-  Profile costs;
-  const nanoseconds length = learn_from_one(costs), none{0};
+  const nanoseconds length = length_of_one(), none{0};
   // One of two is `late`, of which its thread had `own` on the CPU; `rarely` comes three times.
   const auto slowest = [&](nanoseconds late, nanoseconds own, nanoseconds rarely) {
     SpreadMeter meter;
@@ -118,7 +116,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
       take(3, length + late + (step % 50 == 7 ? rarely : none), length + own);
       meter.add({blueprint, list, spans, times});
     }
-    return meter.observations(names, costs, 2).back().seconds;
+    return meter.observations(names.place(GroupId{0}), 2).back().seconds;
   };
   EXPECT_NEAR(slowest(2 * length, 2 * length, none), 3, 1e-3);
   EXPECT_NEAR(slowest(2 * length, none, none), 3, 1e-3) << "kept by a neighbour";
@@ -132,43 +130,16 @@ TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
 // The time of a typical step does not know of them either.
 TEST_F(Observing, AStepThatWasHeldUpTellsNothingOfSpread) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
-  Profile costs;
-  const nanoseconds length = learn_from_one(costs);
+  const nanoseconds length = length_of_one();
   SpreadMeter meter;
   for (int step = 0; step < 160; ++step) {
     take(2, length * (step % 4 == 0 ? 2 : 1));
     take(3, length);
     meter.add({blueprint, list, spans, times});
   }
-  const std::vector<Observation> all = meter.observations(names, costs, 2);
+  const std::vector<Observation> all = meter.observations(names.place(GroupId{0}), 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   EXPECT_NEAR(all.back().seconds, 1, 1e-3);
-}
-
-TEST_F(Observing, WhatHasNoCostHasNoSpread) {
-  run(2, 0, 0);
-  SpreadMeter meter;
-  for (int step = 0; step < 160; ++step)
-    meter.add({blueprint, list, share_out(blueprint.chunks, 64), times});
-  EXPECT_TRUE(meter.observations(names, Profile(), 2).empty());
-}
-
-// What is left out of the sum would seem to be a delay.
-TEST_F(Observing, WorkOfWhichAPieceWasNeverTimedHasNoSpread) {
-  run(2, 0, 0);
-  SpreadMeter meter;
-  for (int step = 0; step < 160; ++step)
-    meter.add({blueprint, list, share_out(blueprint.chunks, 64), times});
-  std::vector<Observation> all = seen();
-  Profile most, every;
-  every.learn(all);
-  EXPECT_FALSE(meter.observations(names, every, 2).empty());
-  std::erase_if(all, [missing = all.front().signature](const Observation& each) {
-    return each.signature == missing;
-  });
-  ASSERT_FALSE(all.empty());
-  most.learn(all);
-  EXPECT_TRUE(meter.observations(names, most, 2).empty());
 }
 
 // Tasks 2 and 3 of the list are the forward and backward of the two chunks.

@@ -172,7 +172,7 @@ std::vector<std::vector<std::uint32_t>> played_order(const Plan& plan, TaskList&
   return order_of(tasks, workers_of(plan).size());
 }
 
-// Likewise of a step that was run: no task but the first is taken before all are there.
+// The order of a step that was run: no task but the first is taken before all are there.
 std::vector<std::vector<std::uint32_t>> executed_order(const Plan& plan) {
   Executor executor(lenet5(), plan, options());
   executor.wait(executor.submit(ListKind::prepare, {}));

@@ -21,7 +21,7 @@
 namespace regatta {
 namespace {
 
-// Of all tests of this process: MPI starts once.
+// One for all tests of this process: MPI starts once.
 std::shared_ptr<Transport> ranks() {
   static const std::shared_ptr<Transport> transport =
       launch_environment() ? open_mpi() : std::shared_ptr<Transport>();

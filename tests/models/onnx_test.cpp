@@ -110,7 +110,7 @@ TEST(Onnx, ModelsGoThereAndBack) {
   expect_round_trip(build_model("mobilenet_v2", {.input = Shape{3, 8, 8}, .classes = 4}));
 }
 
-// Those with many more parameters are scripts/onnx-check's.
+// Models with many more parameters are checked by scripts/onnx-check.
 TEST(Onnx, TheZooKeepsItsNamesAndShapes) {
   for (const std::string& name : model_names()) {
     const Graph graph = build_model(name);

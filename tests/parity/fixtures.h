@@ -50,10 +50,10 @@ class Fixture {
 
   // Mean losses of the first steps, on the same images each, beginning with step 1.
   Failures compare_losses(std::span<const double> losses, const Yardstick& by) const;
-  // Of the formula's weights in evaluation: images() x classes.
+  // Logits of the formula's weights in evaluation: images() x classes.
   template <class T>
   Failures compare_logits(std::span<const T> logits, const Yardstick& by) const;
-  // Of step 1, for the mean loss, by ParameterId.
+  // Gradients of the mean loss in step 1, by ParameterId.
   template <class T>
   Failures compare_gradients(const Graph& graph, const Tensors<T>& gradients,
                              const Yardstick& by) const;

@@ -24,7 +24,7 @@ class RecipeFixture {
   const Recipe& recipe() const { return recipe_; }
   std::int64_t steps() const { return std::ssize(truth_.at("losses")); }
   bool averages() const { return truth_.contains("average"); }
-  // Of the formula; none if the recipe has no part of weights to keep.
+  // The formula's mask; none if the recipe has no part of weights to keep.
   std::optional<Mask> mask(const Graph& graph) const;
 
   Failures compare_losses(const std::vector<double>& losses, const Yardstick& by) const;

@@ -109,7 +109,7 @@ Seconds last_to_finish(const std::vector<Participant>& all, const Shares& shares
   return last;
 }
 
-// Of all ways to share out what is left among participants `i` and after.
+// The best of all ways to share out the rest among participants `i` and after.
 std::optional<Seconds> best_of_all(const std::vector<Participant>& all, std::size_t i,
                                    std::int64_t left, std::int64_t granule) {
   if (i == all.size()) return left == 0 ? std::optional(Seconds(0)) : std::nullopt;

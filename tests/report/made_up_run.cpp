@@ -15,7 +15,7 @@ namespace {
 constexpr int chunks = 8, segments = 3;
 constexpr trace::Time microsecond = 1000;
 
-// Of one step: every chunk through all segments forth and back, then a reduce per segment.
+// The tasks of a step: every chunk through all segments forth and back, then a reduce per segment.
 std::vector<trace::TaskKind> kinds_of_a_step() {
   std::vector<trace::TaskKind> kinds;
   const auto add = [&](const char* phases, int segment, int chunk) {

@@ -31,7 +31,7 @@ TEST(Statistics, TheIntervalOfAMedianLiesBetweenTwoOfTheValues) {
   // Up to five values cannot leave out any.
   EXPECT_EQ(median_interval({3, 1, 2}).low, 1);
   EXPECT_EQ(median_interval({3, 1, 2}).high, 3);
-  // Of ten the textbook has the second and the ninth: 97.9%.
+  // The textbook's interval of ten values is the second to the ninth: 97.9%.
   const Interval ten = median_interval({10, 9, 8, 7, 6, 5, 4, 3, 2, 1});
   EXPECT_EQ(ten.low, 2);
   EXPECT_EQ(ten.high, 9);

@@ -360,7 +360,7 @@ TEST(Simulate, SubmissionsRobNobodyWhileAWorkerHasNothingToDo) {
     hand.task(1, {{hand.buffer(), Mode::read_write}});
     return hand.play(30, {.crowded = true}).step_s.front();
   };
-  // Of the twenty steps that count, nothing is left to be submitted during the last two.
+  // Nothing is left to be submitted during the last two of the twenty steps that count.
   EXPECT_NEAR(step(1, 1e-3), 1 + 0.9e-3, 1e-6);
   EXPECT_NEAR(step(2, 1e-3), 1, 1e-6);
 }

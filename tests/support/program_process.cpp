@@ -27,7 +27,7 @@ ProgramProcess::ProgramProcess(std::vector<std::string> arguments,
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&actions, stream, said.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                      0644);
-  // Whoever started the tests may have these ignored, as nohup and & in a script do.
+  // The process that started the tests may ignore these, as nohup and & in a script do.
   sigset_t heard;
   sigemptyset(&heard);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&heard, number);

@@ -137,8 +137,8 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   EXPECT_GT(costs.known_share(lower(other, ListKind::train), 1), 0.8);
 }
 
-// Of the pieces of a step's instructions and loads, by the end of their names: "segment", "segment
-// shared", or "" in a step of one segment.
+// How many pieces of instructions and loads a step has, by the end of their names: "segment",
+// "segment shared", or "" in a step of one segment.
 std::map<std::string, int> marks_of(const Blueprint& blueprint) {
   const CostNames names(blueprint, data, Pass::train);
   std::map<std::string, int> found;

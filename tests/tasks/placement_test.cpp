@@ -125,5 +125,24 @@ TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {
   EXPECT_EQ(turns.pick(ready({0}, 1), 0), 0);
 }
 
+ReadyTask with_turn(int worker, std::int64_t turn) {
+  ReadyTask made;
+  made.fixed = {worker, turn};
+  return made;
+}
+
+TEST(Placement, ASkippedTurnHoldsUpNoLaterOne) {
+  Turns turns(2);
+  const std::vector<ReadyTask> fourth{with_turn(0, 4)};
+  turns.skip({0, 3});  // before its turn came
+  turns.skip({1, 0});  // has none
+  turns.taken(with_turn(0, 1));
+  EXPECT_EQ(turns.pick(fourth, 0), -1) << "the second is still to come";
+  turns.skip({0, 2});
+  EXPECT_EQ(turns.pick(fourth, 0), 0);
+  EXPECT_EQ(turns.pick(std::vector{with_turn(1, 1)}, 1), 0)
+      << "another worker has turns of its own";
+}
+
 }  // namespace
 }  // namespace regatta

@@ -54,7 +54,7 @@ TEST(SplitBackward, EveryWeightHasOneInstructionAndInputGradientsComeBeforeIt) {
   EXPECT_EQ(inputs.size(), products - 1) << "the first convolution has no input gradient to give";
 }
 
-// Of those that access a buffer of this kind.
+// The number of tasks that access a buffer of this kind.
 std::size_t touching(const TaskList& list, BufferKind kind, bool weight_gradients) {
   return static_cast<std::size_t>(std::ranges::count_if(list.tasks, [&](const Task& task) {
     return only_weight_gradients(task) == weight_gradients &&

@@ -112,7 +112,7 @@ TEST(Compact, WorksWhereAWholeLayerDied) {
   Mask mask = whole_mask(network);
   for (MaskTensor& tensor : mask.tensors)
     if (tensor.name == "conv2.weight") std::ranges::fill(tensor.bits, std::uint8_t{0});
-  // Of the constants that are left, each layer keeps one channel, since there is no layer of none.
+  // Each layer keeps one of the constant channels that are left, since no layer can have none.
   const Compacted small = expect_equal(network, mask);
   EXPECT_EQ(small.channels_after, 4 + 10);
 }

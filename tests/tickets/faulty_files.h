@@ -49,7 +49,7 @@ class FaultyFiles : public FileLayer {
     require_room(path);
     const bool made = !store_.files.contains(path.string());
     if (made) put(path, bytes);
-    // Whoever is told that the file is there looks at the server, not at what it remembers.
+    // A client that is told that the file is there asks the server, not its own memory.
     if (!made) own_.insert(path.string());
     if (lose_answers > 0) {
       --lose_answers;

@@ -80,7 +80,7 @@ class FakeTrainer : public Trainer {
                                     int) override {
     if (full_disk)
       throw InputError("cannot write 'mask.safetensors': " + std::string(std::strerror(ENOSPC)));
-    // Nobody begins a job that has a result, whatever it believes to see.
+    // No worker begins a job that has a result, whatever it believes to see.
     for (int number = claim + 1; number < claim + 3; ++number) {
       char name[32];
       std::snprintf(name, sizeof name, "log-%04d.json", number);

@@ -34,7 +34,7 @@ void introduce(Recorder& recorder) {
   EXPECT_EQ(recorder.add(TaskKind{.job = "train", .phases = "forward", .group = "cpu"}), 0);
 }
 
-// Of the store that is being written.
+// Bytes of the store that is being written.
 std::uintmax_t bytes_so_far(const std::filesystem::path& file) {
   std::uintmax_t bytes = 0;  // of the store and its journal
   for (const auto& entry : std::filesystem::directory_iterator(file.parent_path()))

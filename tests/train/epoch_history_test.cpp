@@ -34,7 +34,7 @@ TEST(EpochHistory, OfVeryManyEpochsHasFewWithTheExtremesOfTheLoss) {
   for (const std::int64_t extreme : {4321, 54321})
     EXPECT_EQ(std::ranges::count(history.epochs(), extreme, &EpochRecord::epoch), 1);
   EXPECT_TRUE(std::ranges::is_sorted(history.epochs(), {}, &EpochRecord::epoch));
-  // Of all epochs, also those that went.
+  // The share over all epochs, also those that were dropped.
   EXPECT_DOUBLE_EQ(history.loader_share(), 0.25);
 }
 

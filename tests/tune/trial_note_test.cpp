@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tune/trial_budget.h"
+#include "tune/trials.h"
 
 namespace regatta {
 namespace {

@@ -151,7 +151,7 @@ double squares_of_range(const float* values, std::size_t first, std::size_t coun
   return total;
 }
 
-// Of `count` values from the one with number `first`.
+// The sum of the squares of `count` values from the one with number `first`.
 double squares_of(const float* values, std::size_t first, std::size_t count,
                   const std::uint8_t* mask = nullptr) {
   const auto all = static_cast<std::int64_t>(count);

@@ -27,7 +27,7 @@ struct Placement {
 // Bfloat16.
 template <class T>
 void to_planes(const Placement& place, std::int64_t n, const T* values, T* planes);
-// And back. Writing leaves zeros in channels that only pad; with `none` nothing is done.
+// The reverse of to_planes(). Leaves zeros in channels that only pad; with `none` nothing is done.
 template <class T>
 void from_planes(const Placement& place, std::int64_t n, const T* planes, T* values,
                  GradientMode mode);

@@ -12,7 +12,7 @@ struct Largest {
   int index;
 };
 
-// Of equals the first wins, as in the reference.
+// The first of equal values wins, as in the reference.
 __device__ Largest largest_of(Largest a, Largest b) {
   if (b.value > a.value || (b.value == a.value && b.index < a.index)) return b;
   return a;

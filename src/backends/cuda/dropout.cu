@@ -10,7 +10,7 @@ struct Draws {
   DropoutDraw draw;
   const std::uint64_t* step;  // on the device
   std::uint64_t seed, first;  // first: position of the chunk's first element in the whole batch
-  // Of an image whose channels are innermost; planes and vectors are images of one channel.
+  // The size of an image whose channels are innermost; planes and vectors have one channel.
   std::int64_t pixels, channels;
 
   __device__ std::uint64_t key() const { return dropout_key(seed, draw.stream, *step); }

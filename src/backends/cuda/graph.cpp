@@ -46,7 +46,7 @@ void enqueue_copy(Stream stream, void* to, const void* from, std::size_t bytes) 
 }
 
 bool all_finite(Stream stream, const void* values, Dtype dtype, std::size_t count) {
-  // Of a float or a bf16 that is infinite or not a number, all bits of the exponent are set.
+  // A float or bf16 that is infinite or not a number has all bits of its exponent set.
   const auto none_of = [&]<class Bits>(Bits exponent) {
     std::vector<Bits> here(count);
     check(

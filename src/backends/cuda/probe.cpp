@@ -77,7 +77,7 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-// Of one call of `enqueue`: the least of some rounds, after one that warms up.
+// Seconds of one call of `enqueue`: the least of some rounds, after one that warms up.
 double seconds_of(cudaStream_t stream, int calls, const std::function<void()>& enqueue) {
   constexpr int rounds = 5;
   const Event begin, end;

@@ -1,0 +1,30 @@
+// Buffers that main memory and a GPU have copies of, at gates: the task that wrote one copy brings
+// the other up to date before it ends.
+#pragma once
+
+#include <vector>
+
+#include "backends/cuda/memory.h"
+#include "exec/submission.h"
+
+namespace regatta {
+
+class Copies {
+ public:
+  // `gpu_device`: CUDA's number of the plan's GPU; -1: none.
+  Copies(const Blueprint& blueprint, int gpu_device)
+      : blueprint_(blueprint), gpu_device_(gpu_device) {}
+
+  // The copies to be made of what a task of the GPU writes: from its memory to main memory.
+  std::vector<cuda::Copy> to_host(const TaskRun& run) const { return copies_of(run, false); }
+  // A task of a CPU worker, or messages, have written main memory's copies.
+  void bring_to_gpu(const TaskRun& run) const;
+
+ private:
+  std::vector<cuda::Copy> copies_of(const TaskRun& run, bool to_gpu) const;
+
+  const Blueprint& blueprint_;
+  const int gpu_device_;
+};
+
+}  // namespace regatta
