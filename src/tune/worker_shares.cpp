@@ -12,7 +12,7 @@
 namespace regatta {
 namespace {
 
-constexpr double slowest = 1000;  // factor of --slow
+constexpr double slowest = 1000;  // factor of --slow: more is a typing error
 
 DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
   for (PlanNode& node : plan.nodes)
