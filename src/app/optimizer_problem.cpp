@@ -183,11 +183,8 @@ std::vector<optimize::SegmentTraffic> traffic_of(const Graph& graph, const Recip
                                                  const Plan& plan, const ShareCost& costs) {
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
   std::vector<optimize::SegmentTraffic> traffic(plan.segments.size());
-  for (auto& each : traffic) each.messages = 0;
-  for (const Bucket& bucket : blueprint.buckets) {
+  for (const Bucket& bucket : blueprint.buckets)
     traffic[bucket.segment.value].gradient_bytes += static_cast<double>(bucket.bytes);
-    ++traffic[bucket.segment.value].messages;
-  }
   double all = 0, done = 0;
   for (std::size_t g = 0; g < traffic.size(); ++g) {
     all += costs.seconds[g];
