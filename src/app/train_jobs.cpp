@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "app/devices.h"
 #include "app/tuning_flags.h"
@@ -137,7 +138,12 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
       if (group.kind == DeviceKind::cpu) {
-        group.workers = std::max(1, *flags.job.workers / group.team);
+        const int before =
+            std::exchange(group.workers, std::max(1, *flags.job.workers / group.team));
+        if (group.workers != before) {  // what each worker draws is not known any more
+          group.powers.clear();
+          job.plan.pace_s = 0;
+        }
         if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
       }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;

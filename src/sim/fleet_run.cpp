@@ -42,8 +42,8 @@ class FleetRun {
   ReplicaOutcome run(int replica) {
     ReplicaOutcome outcome;
     begin_ = world_->now();
-    joules_at_begin_ = joules();
     engines_.clear();
+    joules_at_begin_ = joules();
     exchanges_.clear();
     held_.clear();
     bytes_ = 0;
@@ -143,6 +143,10 @@ class FleetRun {
     std::vector<double> values;
     for (std::size_t h = 0; h < map_.hosts().size(); ++h)
       values.push_back(world_->joules(static_cast<int>(h)));
+    // Where workers differ, they know better than their host what they drew beyond idle.
+    for (std::size_t r = 0; r < engines_.size(); ++r)
+      for (std::size_t p = 0; p < fleet_.ranks[r].devices.size(); ++p)
+        values[static_cast<std::size_t>(rank_hosts_[r].hosts[p])] += engines_[r]->joules(p);
     return values;
   }
 

@@ -36,6 +36,8 @@ PlanFile some_file() {
       lenet5(), file.recipe,
       {.workers = 2, .chunks = std::vector<std::int64_t>{5, 7}, .segments = std::string("block")});
   file.plan.nodes[0].groups[0].slow = {1, 2.5};
+  file.plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 7}, {.slow = 3, .watts = 0.5}};
+  file.plan.pace_s = 0.25;
   file.plan.platform = "0123456789abcdef";
   file.platform_name = "a laptop";
   file.buckets = {{0, 4096}, {1, 64}};
@@ -141,6 +143,19 @@ TEST(PlanFile, RefusesAnotherVersionAndOtherFiles) {
   EXPECT_TRUE(says(refusal(json), "another version"));
   for (const Json& other : {Json::array(), Json(3), Json::object(), Json{{"plan", 1}}})
     EXPECT_TRUE(says(refusal(other), "it is none")) << other;
+}
+
+TEST(PlanFile, KeepsPaceAndPowersAndTellsWhereTheyAreWrong) {
+  const Json json = to_json(some_file(), lenet5());
+  const Plan plan = plan_file_from_json(json, graph_of).plan;
+  EXPECT_EQ(plan.pace_s, 0.25);
+  EXPECT_EQ(plan.nodes[0].groups[0].powers, some_file().plan.nodes[0].groups[0].powers);
+  Json wrong = json;
+  wrong["plan"]["pace_s"] = -1;
+  wrong["plan"]["nodes"][0]["groups"][0]["powers"][1] = {{"slow", 0.5}, {"watts", 2}};
+  EXPECT_TRUE(says(refusal(wrong), "plan.pace_s: -1")) << refusal(wrong);
+  EXPECT_TRUE(says(refusal(wrong), "plan.nodes[0].groups[0].powers[1].slow: 0.5"))
+      << refusal(wrong);
 }
 
 // Written by the program of that time.

@@ -191,6 +191,23 @@ TEST(Plan, SlowedWorkersAreHalfTheCompany) {
   EXPECT_EQ(contention_of(plan), (std::vector<double>{0.5, 0.75, 0.75}));
 }
 
+TEST(Plan, PowersAreOneForEachCpuWorkerAndAPaceNeedsThem) {
+  const Graph graph = fuse(build_model("tiny"));
+  Plan plan = make_plan(graph, recipe_of(12), {.workers = 2, .chunks = std::vector{2L}});
+  plan.pace_s = 1;
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "a pace without powers";
+  DeviceGroup& group = plan.nodes[0].groups[0];
+  group.powers = {{.slow = 1, .watts = 7}};
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "of one worker only";
+  group.powers.push_back({.slow = 4, .watts = 1});
+  EXPECT_TRUE(faults(plan, graph, 12).empty());
+  EXPECT_EQ(full_workers(group), 1.25);
+  group.slow = {2, 3};
+  EXPECT_EQ(powers_of(plan), (std::vector<WorkerPower>{{2, 7}, {4, 1}})) << "whichever is slower";
+  plan.scheduler = "lws";
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "StarPU's schedulers know no pace";
+}
+
 TEST(Plan, NamesWhatIsWrongInItsJson) {
   const Graph graph = fuse(build_model("lenet5"));
   Json json = to_json(make_plan(graph, recipe_of(10), {.workers = 1}), graph);
