@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/rank_platform.h"
 #include "app/rank_run.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -157,6 +158,12 @@ void Tracing::on_epoch(const EpochRecord& record) {
 void Tracing::match_clocks(Ranks& ranks) {
   if (!recorder_) return;
   (clocks_before_.empty() ? clocks_before_ : clocks_after_) = measure_clocks(*ranks.transport());
+}
+
+void Tracing::measure_links(Ranks& ranks) {
+  if (!recorder_) return;
+  const std::string network = measure_network(ranks);
+  if (ranks.first()) recorder_->metadata(network_key, network);
 }
 
 void Tracing::close_store() {

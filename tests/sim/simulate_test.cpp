@@ -554,6 +554,27 @@ TEST(Simulate, TheRecordTellsWhatEachLinkCarried) {
   }
 }
 
+TEST(Simulate, RecordsExchangesOfEveryRankIfAsked) {
+  LoweredLenet lenet("op");
+  const Fleet fleet = lenet.fleet(3, NodeUpdate::ring);
+  EXPECT_EQ(worker_count(simulate(fleet, {.steps = 3}).record),
+            simulate(fleet, {.steps = 3}).record.workers.size());
+  const Simulated made = simulate(fleet, {.steps = 3, .record_exchanges = true});
+  EXPECT_THAT(trace::faults(made.record), testing::IsEmpty());
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> found;  // by node and step
+  for (const trace::Task& task : made.record.tasks) {
+    const trace::Worker& lane = made.record.workers[static_cast<std::size_t>(task.worker)];
+    if (computes(lane)) continue;
+    ++found[{lane.node, task.step}];
+    EXPECT_GT(task.end, task.start);
+    EXPECT_EQ(made.record.kind_of(task).phases, "exchange");
+    EXPECT_GE(made.record.kind_of(task).bucket, 0);
+  }
+  EXPECT_EQ(found.size(), 9u);
+  const std::size_t buckets = fleet.kinds.front().blueprint->buckets.size();
+  for (const auto& [where, exchanges] : found) EXPECT_EQ(exchanges, buckets) << where.first;
+}
+
 TEST(Simulate, GatheredTasksAreCutWhereGradientsTravel) {
   const LoweredLenet lenet("step");
   ASSERT_EQ(lenet.list.tasks.size(), 1u);
