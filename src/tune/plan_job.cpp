@@ -153,7 +153,14 @@ void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_
   const Known known = known_at_best(job, plan, job.profile);
   if (known.share >= known_enough) return;
   if (!computes(plan, DeviceKind::cuda) && !worth(known.step)) return;
-  measure([&] { return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers); });
+  PlanOptions beside_gpu = plan;
+  beside_gpu.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const std::vector<int> teams = computes(plan, DeviceKind::cuda) && !plan.team
+                                     ? teams_beside_gpu(beside_gpu)
+                                     : std::vector<int>{};
+  measure([&] {
+    return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers, Seconds(1.5), teams);
+  });
 }
 
 // Leaves out candidates that do not fit into memory, unless none does.
