@@ -11,6 +11,7 @@
 #include "tune/balance.h"
 #include "tune/calibrate.h"
 #include "tune/choose_devices.h"
+#include "tune/recomputation.h"
 #include "tune/stored_profile.h"
 #include "tune/trial_budget.h"
 #include "tune/trial_ranking.h"
@@ -238,6 +239,10 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   // The GPU's is known before shares are chosen, CPU workers' when it is known which there are.
   std::vector<std::string> slow_workers = tuning.slow;
   plan.gpu_slowness = take_gpu_slowness(slow_workers);
+  if (plan.recompute)
+    if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
+        !chosen.empty())
+      std::cerr << chosen << "\n";
 
   if (tuning.by_costs && has_choice(plan, job.recipe.precision)) {
     require_memory_to_measure(job, plan);
