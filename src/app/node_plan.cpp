@@ -104,6 +104,7 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
   plan.reduction = options.plan.reduction;
   plan.backward = options.plan.backward.value_or(Backward::whole);
   plan.segments = segments_named(graph, options.plan.segments.value_or("block"));
+  mark_recomputed(plan.segments, options.plan.recompute);
   plan.gather_phases = false;
   plan.stages = stages;
   const std::vector<std::int64_t> chunks =

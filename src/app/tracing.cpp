@@ -13,6 +13,7 @@
 #include "platform/machine.h"
 #include "report/compare.h"
 #include "trace/analysis.h"
+#include "trace/loading.h"
 #include "trace/merge.h"
 #include "trace/store.h"
 #include "transport/collectives.h"
@@ -126,6 +127,9 @@ void Tracing::on_step(const StepRecord& record) {
     return;
   }
   if (record.step > options.last_step) return;
+  trace::add_counters(record.loading, record.data_wait * record.duration.count(), record.step,
+                      recorder_->time(trace::Recorder::Clock::now()),
+                      [&](const trace::Counter& counter) { recorder_->take(counter); });
   unpaid_.push_back(record.step);
   if (record.step == options.last_step ||
       EnergyMeter::Clock::now() - energy_read_ > energy_interval)

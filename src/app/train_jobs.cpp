@@ -38,6 +38,8 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) 
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (flags.shares && !tuning.shares) options.plan.shares = samples_of(*flags.shares);
   set_devices(flags.devices, options.plan);
+  if (ranks && options.plan.recompute == "auto")
+    throw InputError("--recompute auto: ranks must agree on segments: use all or name them");
   if (ranks) options.plan.devices_open = false;  // a rank computes on its GPU, or on its cores
   if (flags.layout) options.plan.gpu_layout = layout_named(*flags.layout);
   options.precision = precision_named(flags.precision);

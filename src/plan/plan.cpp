@@ -325,6 +325,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   for (const std::string& fault : broken_groups(plan, granule_of(graph))) found.push_back(fault);
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
+  bool recomputes = false;
   for (const Segment& segment : plan.segments) {
     const auto name = [&](NodeId id) {
       return id.value < graph.nodes().size() ? graph.node(id).name : "#" + std::to_string(id.value);
@@ -333,7 +334,14 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
           "segment " + name(segment.first) + ".." + name(segment.last) +
               " does not follow the one before it");
     next = segment.last.value + 1;
+    recomputes |= segment.recomputed;
   }
+  check(plan.segments.empty() || !plan.segments.back().recomputed,
+        "its last segment is computed again, but its backward follows its forward at once");
+  check(!recomputes || plan.backward == Backward::whole,
+        "segments are computed again, and weight gradients of a split backward would need what is "
+        "not kept: use --backward whole");
+  check(!recomputes || plan.stages.empty(), "the stages of a pipeline keep all segments");
   check(next == graph.nodes().size(), "its segments do not cover the model's " +
                                           std::to_string(graph.nodes().size()) + " operators");
   check(loads || computes_on_cpu, "nobody loads: without a CPU group it needs loaders");

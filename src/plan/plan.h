@@ -49,6 +49,8 @@ struct PlanNode {
 // Consecutive operators that run back to back, `first` to `last` inclusive.
 struct Segment {
   NodeId first, last;
+  // What its forward leaves inside it is not kept for its backward, which computes it again first.
+  bool recomputed = false;
   bool operator==(const Segment&) const = default;
 };
 

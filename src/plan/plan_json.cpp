@@ -58,7 +58,7 @@ class PlanReader {
     reader.each("segments", [&](const Json& segment, const std::string& place) {
       ObjectReader ends(segment, place, faults_);
       const NodeId first = operator_named(ends, "first"), last = operator_named(ends, "last");
-      plan.segments.push_back({first, last});
+      plan.segments.push_back({first, last, ends.truth("recomputed", false)});
       ends.finish();
     });
     reader.each(
@@ -189,9 +189,11 @@ Json to_json(const Plan& plan, const Graph& graph) {
     nodes.push_back({{"name", node.name}, {"groups", groups}});
   }
   Json segments = Json::array();
-  for (const Segment& segment : plan.segments)
+  for (const Segment& segment : plan.segments) {
     segments.push_back(
         {{"first", graph.node(segment.first).name}, {"last", graph.node(segment.last).name}});
+    if (segment.recomputed) segments.back()["recomputed"] = true;
+  }
   Json json{{"regatta_plan", version},
             {"recipe", plan.recipe},
             {"nodes", nodes},

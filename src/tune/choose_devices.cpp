@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "graph/graph.h"
 
@@ -71,11 +73,9 @@ class DeviceSearch {
     if (pieces < 2) return;
     PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
     const int cpus = cpus_to_compute(options);
-    // Each core on a chunk of its own, or a team: of a power of two, as teams are measured, and as
-    // kernels share out few samples to all their threads.
+    // Each core on a chunk of its own, or teams.
     std::vector<int> teams{options_.team.value_or(1)};
-    if (!options_.team && cpus > 1)
-      teams.push_back(static_cast<int>(std::bit_floor(static_cast<unsigned>(cpus))));
+    if (!options_.team) std::ranges::copy(teams_beside_gpu(options), std::back_inserter(teams));
     for (const Layout layout : gpu_layouts(options_, recipe_.precision))
       for (const int team : teams) {
         options.gpu_layout = layout;
@@ -156,6 +156,14 @@ std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision)
   // Tensor cores read channels last: for them the other layout is only detours.
   if (precision != Precision::fp32) return {Layout::nhwc};
   return {Layout::nhwc, Layout::nchw};
+}
+
+std::vector<int> teams_beside_gpu(const PlanOptions& options) {
+  const int cpus = cpus_to_compute(options);
+  if (cpus < 2) return {};
+  std::set<int> teams{static_cast<int>(std::bit_floor(static_cast<unsigned>(cpus)))};
+  for (int many = 2; cpus / many > 1; many *= 2) teams.insert(cpus / many);
+  return {teams.begin(), teams.end()};
 }
 
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,

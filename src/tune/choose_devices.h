@@ -11,6 +11,11 @@ namespace regatta {
 // The layouts that a GPU's plan is to be compared in: one where the user or the precision decides.
 std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision);
 
+// Threads of the teams that are to be compared beside a GPU, one team to each chunk: one team of a
+// power of two, as kernels share out few samples to all their threads; or two, four, ... of all
+// cores, down to teams of two.
+std::vector<int> teams_beside_gpu(const PlanOptions& options);
+
 // options.devices names a GPU. With options.devices_open any of the three ways may be chosen;
 // otherwise the devices named compute, all of them.
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,

@@ -11,6 +11,7 @@
 #include "tune/balance.h"
 #include "tune/calibrate.h"
 #include "tune/choose_devices.h"
+#include "tune/recomputation.h"
 #include "tune/stored_profile.h"
 #include "tune/trial_ranking.h"
 #include "tune/trials.h"
@@ -146,7 +147,14 @@ void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_
   const Known known = known_at_best(job, plan, job.profile);
   if (known.share >= known_enough) return;
   if (!computes(plan, DeviceKind::cuda) && !worth(known.step)) return;
-  measure([&] { return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers); });
+  PlanOptions beside_gpu = plan;
+  beside_gpu.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const std::vector<int> teams = computes(plan, DeviceKind::cuda) && !plan.team
+                                     ? teams_beside_gpu(beside_gpu)
+                                     : std::vector<int>{};
+  measure([&] {
+    return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers, Seconds(1.5), teams);
+  });
 }
 
 // Leaves out candidates that do not fit into memory, unless none does.
@@ -224,6 +232,10 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   // The GPU's is known before shares are chosen, CPU workers' when it is known which there are.
   std::vector<std::string> slow_workers = tuning.slow;
   plan.gpu_slowness = take_gpu_slowness(slow_workers);
+  if (plan.recompute)
+    if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
+        !chosen.empty())
+      std::cerr << chosen << "\n";
 
   if (tuning.by_costs && has_choice(plan, job.recipe.precision)) {
     require_memory_to_measure(job, plan);

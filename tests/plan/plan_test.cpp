@@ -22,6 +22,32 @@ Recipe recipe_of(std::int64_t batch) {
   return recipe;
 }
 
+TEST(Segments, ThoseToBeComputedAgainAreNamedByNumberOrAll) {
+  const auto marked = [](std::size_t count, const std::string& choice) {
+    std::vector<Segment> segments(count);
+    mark_recomputed(segments, choice);
+    std::string text;
+    for (const Segment& segment : segments) text += segment.recomputed ? '1' : '0';
+    return text;
+  };
+  EXPECT_EQ(marked(4, "all"), "1110");
+  EXPECT_EQ(marked(4, "auto"), "0000");
+  EXPECT_EQ(marked(4, "1"), "0100");
+  EXPECT_EQ(marked(6, "0-1,3"), "110100");
+  const auto refusal = [&](std::size_t count, const std::string& choice) {
+    return error_text([&] { marked(count, choice); });
+  };
+  EXPECT_EQ(refusal(1, "all"),
+            "--recompute all: the plan has one segment; cut it by --segments block or a number");
+  EXPECT_EQ(refusal(4, "3"),
+            "--recompute 3: its segments are counted from 0 to 3, and the last one's backward "
+            "follows its forward at once");
+  EXPECT_EQ(refusal(4, "2-1"), "--recompute 2-1: a range goes up, such as 0-3");
+  for (const char* wrong : {"", "x", "0-", "0,", "0 1", "-1", "1-x"})
+    EXPECT_EQ(refusal(4, wrong), std::string("--recompute ") + wrong +
+                                     ": use auto, all, or segments counted from 0, such as 0-3,7");
+}
+
 TEST(Plan, SmallWorkStaysInOnePieceOnOneWorker) {
   const Graph graph = fuse(build_model("tiny"));
   const Plan plan = make_plan(graph, recipe_of(10), {.workers = 16});
