@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <iostream>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -211,6 +214,34 @@ void set_defaults() {
     ::setenv(name, value, 0);
 }
 
+// Ends the process if MPI has not started after two minutes: a rank that is stopped before it has
+// told the others of itself would be waited for for ever.
+class StartWatch {
+ public:
+  ~StartWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      started_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::minutes(2), [this] { return started_; })) return;
+    std::cerr << "regatta: MPI did not start within two minutes; is a rank stopped or out of reach?"
+              << std::endl;
+    std::_Exit(75);  // as runs end that can be tried again
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool started_ = false;
+  std::thread thread_{[this] { run(); }};
+};
+
 }  // namespace
 }  // namespace regatta
 
@@ -223,9 +254,12 @@ extern "C" __attribute__((visibility("default"))) regatta::Transport* regatta_op
   }
   regatta::set_defaults();
   int given = MPI_THREAD_SINGLE;
-  if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
-    trouble = "MPI_Init_thread failed";
-    return nullptr;
+  {
+    const regatta::StartWatch watch;
+    if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
+      trouble = "MPI_Init_thread failed";
+      return nullptr;
+    }
   }
   if (given < MPI_THREAD_MULTIPLE) {
     trouble = "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE)";
