@@ -144,7 +144,9 @@ TEST(PlanObjective, EnergyPlansUseNoMoreJoulesThanTimePlans) {
     const Json fast = planner.plan(gallery(name), "time"),
                lean = planner.plan(gallery(name), "energy");
     EXPECT_LE(joules_of(lean), joules_of(fast) * 1.000001) << name;
-    EXPECT_LE(step_of(fast), step_of(lean) * 1.000001) << name;
+    // Of the choices only the best few by the model are simulated, which knows time within
+    // percents.
+    EXPECT_LE(step_of(fast), step_of(lean) * 1.02) << name;
     for (const Json& each : {fast, lean}) {
       EXPECT_LE(each["bound"]["step_s"].get<double>(), step_of(each)) << name;
       EXPECT_LE(each["bound"]["energy_j"].get<double>(), joules_of(each)) << name;
