@@ -25,8 +25,8 @@ constexpr std::size_t most_plain_choices = 6;  // all devices, and single ones
 constexpr std::int64_t most_nodes_in_all = 160;
 // Pipelines that the model finds no more than so many times as bad as the best shares are simulated
 // too: it knows less of them.
-constexpr std::size_t simulated_pipelines = 2, most_stages = 4;
-constexpr double worth_simulating = 1.5;
+constexpr std::size_t simulated_pipelines = 16, most_stages = 4;
+constexpr double worth_simulating = 2;
 
 std::string joules_text(double joules) { return formatted("%.4g J", joules); }
 
@@ -191,8 +191,14 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
         value_of(each.outcome, request.objective) >
             worth_simulating * value_of(found.best.front().outcome, request.objective))
       continue;
-    consider(candidate(subject, each));
-    ++picked.pipelines;
+    // The model knows nothing of what each task costs however small it is: fewer chunks may do.
+    for (const std::int64_t parts : {1, 2, 3}) {
+      optimize::Pipeline cut = each;
+      cut.chunks = each.chunks / parts;
+      if (cut.chunks < 1) break;
+      consider(candidate(subject, cut));
+      ++picked.pipelines;
+    }
   }
   return picked;
 }

@@ -107,8 +107,12 @@ void tell_of_gap(Optimized& made, const Problem& problem, const Limits& limits, 
     for (optimize::Device& device : node.devices)
       for (optimize::DeviceState& state : device.states)
         for (std::size_t g = 0; g < state.seconds.size(); ++g) {
-          state.least[g] = {0, state.seconds[g].per_sample};
-          state.least_joules[g] = {0, state.seconds[g].per_sample * state.busy_watts};
+          const double certain_s = state.seconds[g].per_sample, low_s = state.least[g].per_sample;
+          const double joules =
+              low_s > 0 ? state.least_joules[g].per_sample * certain_s / low_s : 0;
+          state.least[g] = {0, certain_s};
+          // Unequal cores need less than all of them at work draw.
+          state.least_joules[g] = {0, std::min(certain_s * state.busy_watts, joules)};
         }
   const double model = value_of(made.modelled, made.objective);
   const double sharp =
