@@ -22,14 +22,15 @@ LoadWatch::LoadWatch(const Plan& plan) {
 std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
   auto step = std::make_shared<Step>();
   step->busy = busy_;
-  input.load = [step, load = std::move(input.load)](auto... arguments) {
+  step->loaded = only_load_ ? 0 : INT64_MAX;
+  input.load = [step, all = only_load_, load = std::move(input.load)](auto... arguments) {
     const Clock::time_point begin = Clock::now();
     load(arguments...);
     const Clock::time_point end = Clock::now();
     *step->busy += std::chrono::nanoseconds(end - begin).count();
-    Clock::rep first = step->first_end;
+    Clock::rep known = step->loaded;
     const Clock::rep own = end.time_since_epoch().count();
-    while (own < first && !step->first_end.compare_exchange_weak(first, own)) {
+    while ((all ? own > known : own < known) && !step->loaded.compare_exchange_weak(known, own)) {
     }
   };
   return step;
@@ -41,7 +42,7 @@ LoaderShare LoadWatch::of_step(const Step& step, Clock::time_point begin, Clock:
   const double room = Seconds(end - begin).count() * loading_workers_;
   LoaderShare result;
   result.share = room > 0 ? std::min(1.0, spent / room) : 0;
-  const Clock::time_point loaded{Clock::duration(step.first_end.load())};
+  const Clock::time_point loaded{Clock::duration(step.loaded.load())};
   if (loaded > begin && loaded < end) result.waited = loaded - begin;
   epoch_busy_ += spent;
   epoch_room_ += room;

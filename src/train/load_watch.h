@@ -15,7 +15,8 @@ namespace regatta {
 // How much of a stretch of time went into loading.
 struct LoaderShare {
   double share = 0;  // of the time of those workers that load
-  Seconds waited{};  // when a step was done and not even the first chunk of the next was loaded
+  Seconds waited{};  // when a step was done and not even the first chunk of the next was loaded;
+                     // with workers that only load, not all of it
 };
 
 class LoadWatch {
@@ -26,8 +27,10 @@ class LoadWatch {
 
   // What one step's loads report to.
   struct Step {
-    std::shared_ptr<std::atomic<std::int64_t>> busy;            // nanoseconds, of all steps
-    std::atomic<Clock::rep> first_end = Clock::rep{INT64_MAX};  // of its first load to end
+    std::shared_ptr<std::atomic<std::int64_t>> busy;  // nanoseconds, of all steps
+    // The end of its first load; with workers that only load, of its last so far: a GPU's chunk is
+    // loaded in pieces and waits for all of them.
+    std::atomic<Clock::rep> loaded;
   };
   // Measures the loads of a step that is about to be submitted.
   std::shared_ptr<Step> watch(StepInput& input) const;
