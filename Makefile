@@ -54,9 +54,10 @@ asan: setup      ## all tests under the address and undefined-behaviour sanitize
 	@cmake --build build-asan -j $(JOBS)
 	@cd build-asan && ctest --output-on-failure -j 2
 
-torture: build   ## kill training runs and workers of a search KILLS times (200) each
+torture: build   ## kill training runs and workers of a search KILLS times (200) each, and disturb ranks
 	@REGATTA_TORTURE=$(KILLS) STARPU_WORKERS_NOBIND=1 STARPU_SILENT=1 \
 	  STARPU_HOME=$(CURDIR)/build/starpu-home build/regatta_tests --gtest_filter='Torture.*:TicketTorture.*:Cluster.ARunGoesOnWithoutANodeThatDied'
+	@scripts/torture-ranks
 
 package: build   ## build/packages: a .deb for Debian 12, and a .tar.gz that needs only glibc
 	@cpack --config build/CPackConfig.cmake

@@ -79,6 +79,9 @@ endif()
 # Images a second from JPEG files to samples; scripts/bench-decode runs it.
 add_executable(regatta_decode_bench EXCLUDE_FROM_ALL bench/decode/decode.cpp)
 target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
+# The same by number of loaders; scripts/bench-loaders runs it.
+add_executable(regatta_loaders_bench EXCLUDE_FROM_ALL bench/decode/loaders.cpp)
+target_link_libraries(regatta_loaders_bench PRIVATE regatta_internal regatta_lib)
 
 # On one core: batch norm beside plain streams (docs/cpu.md), sparse convolutions beside dense ones
 # (docs/tickets.md).

@@ -185,6 +185,19 @@ void platform_seeds(const fs::path& json, const fs::path& xml) {
   platform.nodes = {node};
   platform.network.link = {1e9, 1e-6};
   write_file(json / "star", platform.to_json().dump());
+  Platform priced = platform;
+  priced.energy_price = 0.3;
+  PlatformNode& first = priced.nodes[0];
+  first.groups[0].states = {{.name = "eco", .speed = 0.5, .watts = {0, 1}}};
+  first.groups.push_back({.name = "more",
+                          .count = 4,
+                          .memory = 1,
+                          .watts = {1, 5},
+                          .slow_cores = SlowCores{2, 3, 2},
+                          .costs = {.flops = 1e9}});
+  first.unused_watts = 0;
+  first.price = Price{.purchase = 100, .lifetime_hours = 1000};
+  write_file(json / "priced", priced.to_json().dump());
   write_file(xml / "star", platform_to_xml(platform));
   platform.nodes[0].attached = "s";
   platform.network.topology = Topology::wide_area;
@@ -213,6 +226,8 @@ void run_json_seeds(const fs::path& folder, const fs::path& plans) {
              Json{{"recipe", recipe.to_json()}, {"plan", to_json(plan, graph)}}.dump());
   PlanFile file{.recipe = recipe, .plan = plan};
   file.plan.nodes[0].groups[0].slow = {1};
+  file.plan.nodes[0].groups[0].powers = {{.slow = 2, .watts = 3}};
+  file.plan.pace_s = 0.5;
   file.plan.placement = Placement::fixed;
   file.plan.order = {{0}};
   file.buckets = {{0, 64}};

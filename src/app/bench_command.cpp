@@ -6,6 +6,7 @@
 #include "app/bench_cell.h"
 #include "app/bench_fidelity.h"
 #include "app/bench_granularity.h"
+#include "app/bench_ranks.h"
 #include "app/bench_runs.h"
 #include "app/bench_runtime.h"
 #include "app/bench_unequal.h"
@@ -31,6 +32,7 @@ struct ScalingFlags {
   CellOptions cell;
   std::string workers, batches = "64";
   std::string inputs, schedulers;  // empty: the model's own, the default
+  std::string ranks, hosts;
   std::size_t repeats = 3;
   std::uint64_t seed = 1;
   std::optional<std::string> json_file, csv_file, plot_file, trace_folder;
@@ -92,6 +94,14 @@ void declare_scaling(CLI::App& app, ScalingFlags& flags) {
   app.add_option("--workers", flags.workers,
                  "CPU workers of each cell (default: 1, 2, 4, ... and the CPUs there are)")
       ->type_name("LIST");
+  app.add_option("--ranks", flags.ranks,
+                 "instead of --workers: numbers of processes, which train one network by mpirun")
+      ->type_name("LIST")
+      ->excludes("--workers");
+  app.add_option("--hosts", flags.hosts,
+                 "of --ranks: machines with a rank each (default: this one)")
+      ->type_name("LIST")
+      ->needs("--ranks");
   app.add_option("--batch", flags.batches, "images per step, several after commas")
       ->type_name("LIST")
       ->capture_default_str();
@@ -240,7 +250,26 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
   return analyse_scaling(flags.cell.model, std::move(measured));
 }
 
+int run_scaling_of_ranks(const ScalingFlags& flags) {
+  if (flags.csv_file || flags.plot_file || flags.trace_folder)
+    throw InputError("--ranks has no --csv, --plot or --trace; --json has all figures");
+  RankScalingFlags ranks{flags.cell, flags.ranks, flags.hosts, flags.repeats, flags.json_file};
+  const auto one_of = [](const std::string& flag, const std::string& text) {
+    const std::vector<std::string> values = listed(text);
+    if (values.size() > 1) throw InputError("with --ranks give one " + flag);
+    return values.empty() ? std::nullopt : std::optional(values.front());
+  };
+  ranks.cell.input = one_of("--input", flags.inputs);
+  ranks.cell.scheduler = one_of("--scheduler", flags.schedulers);
+  const std::vector<std::int64_t> batches = parse_sizes("--batch", flags.batches);
+  if (batches.size() != 1) throw InputError("with --ranks give one --batch");
+  ranks.cell.batch = batches.front();
+  ranks.cell.input = input_of(ranks.cell);
+  return run_rank_scaling(ranks);
+}
+
 int run_scaling(const ScalingFlags& flags) {
+  if (!flags.ranks.empty()) return run_scaling_of_ranks(flags);
   const std::vector<CellOptions> cells = cells_of(flags);
   for (const auto* file : {&flags.json_file, &flags.csv_file, &flags.plot_file})
     if (*file) require_writable(**file);

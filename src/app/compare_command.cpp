@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/command.h"
+#include "app/compare_ranks.h"
 #include "app/fleet_request.h"
 #include "app/machine_bound.h"
 #include "app/placement.h"
@@ -104,12 +105,20 @@ int run_compare(std::span<const char* const> arguments) {
   const trace::Record measured = trace::read_store(trace::store_of(folder));
   job.profile = stored_profile();
   const std::int64_t count = steps.value_or(steps_beside(measured));
-  std::string remark = "the run was simulated, and is laid beside the same plan simulated again";
-  if (!on_platform) remark = replay_strangers(job, measured);
-  const sim::Simulated simulated =
-      on_platform ? simulate_there(job, run_json, count, seed) : simulate_here(job, count, seed);
-  Comparison comparison =
-      compare(measured, simulated.record, on_platform ? Planned{} : planned_of(job, run_json));
+  Prediction made;
+  std::string remark;
+  if (on_platform) {
+    made.simulated = simulate_there(job, run_json, count, seed);
+    remark = "the run was simulated, and is laid beside the same plan simulated again";
+  } else if (job.plan.nodes.size() > 1 && job.plan.stages.empty()) {
+    made = predict_ranks(job, measured, count, seed);
+    remark = "planned: each rank by itself; all ranks have the costs of this machine's profile";
+  } else {
+    remark = replay_strangers(job, measured);
+    made = {simulate_here(job, count, seed), planned_of(job, run_json)};
+  }
+  const sim::Simulated& simulated = made.simulated;
+  Comparison comparison = compare(measured, simulated.record, made.planned);
   comparison.remark = remark;
 
   std::cout << table_of(comparison);

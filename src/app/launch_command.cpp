@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <sstream>
 
 #include "app/command.h"
+#include "app/mpirun_defaults.h"
 #include "app/rank_run.h"
 #include "base/error.h"
 #include "base/host_name.h"
@@ -62,23 +62,6 @@ std::string listed(const std::vector<Host>& hosts) {
   for (const Host& host : hosts)
     text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.ranks);
   return text;
-}
-
-// What mpirun should do unless the user says otherwise: see docs/ranks.md.
-void set_defaults() {
-  const std::array<std::pair<const char*, const char*>, 6> settings{{
-      {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // ranks share out the CPUs themselves
-      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-      // A machine that cannot be reached any more ends the run after some seconds.
-      {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
-      {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
-      {"OMPI_MCA_oob_tcp_keepalive_probes", "5"},
-      {"OMPI_MCA_orte_base_help_aggregate", "1"},
-  }};
-  for (const auto& [name, value] : settings) ::setenv(name, value, 0);
-  if (::geteuid() != 0) return;
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
 volatile sig_atomic_t interrupted = 0;
@@ -218,7 +201,7 @@ int run_launch(std::span<const char* const> arguments) {
   if (command.empty() || command.front() != "train")
     throw InputError("launch needs a command after --, such as -- train --model resnet18 ...");
   std::vector<Host> hosts = parse_hosts(hosts_text);
-  set_defaults();
+  set_mpirun_defaults();
   require_reachable(hosts);
   std::optional<std::string> folder = flag_of(command, "--out");
   if (!folder) folder = flag_of(command, "--resume");

@@ -126,9 +126,12 @@ void require_memory(const Graph& graph, const Plan& plan, const Recipe& recipe,
                                         : shortages_of_nodes(graph, plan, recipe, all))
     if (!each.empty()) text += (text.empty() ? "" : "; ") + each;
   if (text.empty()) return;
+  const bool recomputes = std::ranges::any_of(plan.segments, &Segment::recomputed);
   // A pipeline keeps all chunks of a step: cutting finer does not help.
   throw InputError("the plan does not fit into memory: " + text + "; use a smaller --batch, " +
-                   (staged ? "or more stages" : "more nodes or more chunks"));
+                   (staged       ? "or more stages"
+                    : recomputes ? "more nodes or more chunks"
+                                 : "more nodes or more chunks, or --recompute all"));
 }
 
 }  // namespace regatta::app

@@ -17,6 +17,21 @@ constexpr std::int64_t chunks_of_a_stage = 4;
 
 }  // namespace
 
+std::vector<WorkerPower> powers_on(const PlatformGroup& cores, const DeviceGroup& group) {
+  std::vector<WorkerPower> powers;
+  const int fast = cores.count - (cores.slow_cores ? cores.slow_cores->count : 0);
+  for (int w = 0; w < group.workers; ++w) {
+    WorkerPower& power = powers.emplace_back();
+    for (int core = w * group.team; core < (w + 1) * group.team; ++core) {
+      const bool slow = core >= fast && cores.slow_cores;
+      if (slow) power.slow = cores.slow_cores->slow;  // a team waits for its slowest
+      power.watts +=
+          (slow ? cores.slow_cores->active_watts : cores.watts.active) - cores.watts.idle;
+    }
+  }
+  return powers;
+}
+
 DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options) {
   DeviceGroup group;
@@ -34,9 +49,12 @@ DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, 
     plan.shares.reset();
     if (plan.team)
       plan.team = std::min(*plan.team, plan.workers);
+    else if (place.group->slow_cores && !plan.chunks)  // dealt out to whoever is free
+      plan.chunks = {{std::min(chunks_of_a_worker * plan.workers, granules_of(graph, share))}};
     else if (!alone && !plan.chunks)
       plan.team = plan.workers;
     group = make_plan(graph, part, plan).nodes.front().groups.front();
+    if (place.group->slow_cores) group.powers = powers_on(*place.group, group);
   }
   group.name = place.name;
   return group;
@@ -49,8 +67,8 @@ std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFl
     std::vector<double>& work = by_kind.emplace_back(groups.size(), 0);
     for (const Task& task : kind.list->tasks) {
       if (task.on_host || task.flops <= 0) continue;
-      const int workers = groups[task.group.value]->workers;
-      work[task.group.value] += kind.costs->of(task, workers).seconds / workers;
+      const DeviceGroup& group = *groups[task.group.value];
+      work[task.group.value] += kind.costs->of(task, group.workers).seconds / full_workers(group);
     }
   }
   std::vector<double> seconds;
@@ -86,6 +104,7 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
   plan.reduction = options.plan.reduction;
   plan.backward = options.plan.backward.value_or(Backward::whole);
   plan.segments = segments_named(graph, options.plan.segments.value_or("block"));
+  mark_recomputed(plan.segments, options.plan.recompute);
   plan.gather_phases = false;
   plan.stages = stages;
   const std::vector<std::int64_t> chunks =

@@ -43,6 +43,7 @@ Plan plan_with(const std::vector<std::int64_t>& shares, const std::vector<Placed
   // Where gradients travel, they leave while others are still computed.
   plan.segments =
       segments_named(graph, options.plan.segments.value_or(ranks.size() > 1 ? "block" : "step"));
+  mark_recomputed(plan.segments, options.plan.recompute);
   plan.update = options.update;
   plan.loaders = loaders_on(nodes, places, ranks);
   plan.cpus = options.plan.cpus;

@@ -1,6 +1,7 @@
 #include "app/optimized_candidate.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/error.h"
@@ -96,6 +97,46 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
         if (each.node == node.name && each.group == group.name) group.state = each.state;
   if (!simulate(subject, made)) return std::nullopt;
   return made;
+}
+
+std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candidate& made,
+                                   bool paces, std::optional<double> longest_step_s) {
+  constexpr std::array<double, 6> times_as_long{1.1, 1.25, 1.5, 2, 3, 4};
+  constexpr double nearly = 0.98;  // a step ends with its last task, which may end after the pace
+  std::vector<Candidate> found;
+  if (made.pipeline || made.devices.size() != 1) return found;
+  const DeviceGroup& group = made.plan.nodes.front().groups.front();
+  if (group.kind != DeviceKind::cpu || group.workers < 2 || !group.state.empty()) return found;
+  const NamedNode node = chosen_nodes(subject.platform, {made.devices.front().node}).front();
+  const PlatformGroup& cores = *group_named(*node.node, group.name);
+  std::set<std::vector<std::int64_t>> cuts{group.chunks};
+  if (!subject.options.plan.chunks)
+    cuts.insert(equal_chunks(
+        share_of(group),
+        std::min(chunks_of_a_worker * group.workers, granules_of(subject.graph, share_of(group))),
+        granule_of(subject.graph)));
+  for (const std::vector<std::int64_t>& chunks : cuts) {
+    Candidate cut = made;
+    DeviceGroup& own = cut.plan.nodes.front().groups.front();
+    own.powers = powers_on(cores, own);
+    own.chunks = chunks;
+    own.lanes = std::min(own.workers, static_cast<int>(chunks.size()));
+    if (!simulate(subject, cut)) continue;
+    std::set<double> tried;
+    for (const double times : times_as_long) tried.insert(times * cut.outcome.step_s);
+    if (longest_step_s) {
+      tried.erase(tried.lower_bound(nearly * *longest_step_s), tried.end());
+      tried.insert(nearly * *longest_step_s);
+    }
+    for (const double pace : tried) {
+      if (!paces || pace <= cut.outcome.step_s) continue;
+      Candidate slower = cut;
+      slower.plan.pace_s = pace;
+      if (simulate(subject, slower)) found.push_back(std::move(slower));
+    }
+    found.push_back(std::move(cut));
+  }
+  return found;
 }
 
 std::string node_name(const PlatformNode& node, int copy) {

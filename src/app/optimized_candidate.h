@@ -35,6 +35,12 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject, const optimi
 std::optional<Candidate> candidate(const OptimizerSubject& subject,
                                    const optimize::Pipeline& pipeline);
 
+// Variants of a plan for the cores of one node: finer chunks, which are easier to deal out among
+// unequal cores, and with `paces` steps that take longer, so that cores which need more joules can
+// rest. `longest_step_s`: no step may take longer. Empty for other plans.
+std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candidate& made,
+                                   bool paces, std::optional<double> longest_step_s);
+
 // The name of one of a platform's nodes that are alike.
 std::string node_name(const PlatformNode& node, int copy);
 

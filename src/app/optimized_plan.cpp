@@ -132,6 +132,13 @@ struct Picked {
   std::size_t pipelines = 0;  // that were simulated
 };
 
+bool has_slow_cores(const Platform& platform) {
+  return std::ranges::any_of(platform.nodes, [](const PlatformNode& node) {
+    return std::ranges::any_of(
+        node.groups, [](const PlatformGroup& group) { return group.slow_cores.has_value(); });
+  });
+}
+
 Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
             const OptimizeRequest& request) {
   const Problem& problem = subject.problem;
@@ -143,6 +150,15 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     };
     if (made && (!picked.best || rank(*made) < rank(*picked.best))) picked.best = std::move(made);
   };
+  const bool saves = request.objective != optimize::Objective::time || request.limits.joules ||
+                     request.limits.money;
+  std::optional<double> longest_step_s;
+  if (request.limits.seconds) longest_step_s = *request.limits.seconds / steps_of(problem);
+  const auto consider_variants = [&](const std::optional<Candidate>& made) {
+    if (!made || !(saves || has_slow_cores(subject.platform))) return;
+    for (Candidate& each : variants_of(subject, *made, saves, longest_step_s))
+      consider(std::move(each));
+  };
   std::int64_t simulated = 0;  // nodes
   const auto affordable = [&](const Choice& choice) {
     std::int64_t nodes = 0;
@@ -153,7 +169,9 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
   };
   for (const Choice& choice : found.best) {
     if (excess(problem, choice.outcome, request.limits) > 0 || !affordable(choice)) continue;
-    consider(candidate(subject, choice));
+    std::optional<Candidate> made = candidate(subject, choice);
+    consider_variants(made);
+    consider(std::move(made));
   }
   // So that no plan is worse than what anyone would try first, whatever the model thinks of it.
   std::size_t plain = 0;
@@ -164,6 +182,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
         ++plain > most_plain_choices || !affordable(choice))
       continue;
     std::optional<Candidate> made = candidate(subject, choice);
+    consider_variants(made);
     if (made && made->nodes <= most_simulated_nodes) consider(std::move(made));
   }
   for (const optimize::Pipeline& each : best_pipelines(problem, request.objective, request.limits,
@@ -234,6 +253,9 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   else if (pipelines > 0)
     made.reasons.push_back(std::to_string(pipelines) +
                            " pipelines were simulated too and were not better");
+  if (best->plan.pace_s > 0)
+    made.reasons.push_back(formatted("a step may take %.4g s (its pace)", best->plan.pace_s) +
+                           ": cores that need more joules rest when the others are in time");
   tell_reasons(made, problem, request.limits, best->choice, bound);
   made.plan = std::move(best->plan);
   made.plan_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -25,6 +25,13 @@ struct DeviceRole {
   double finish_s = 0, energy_j = 0;
 };
 
+// What a plan's gap to the bound is made of: (1 + gap) is the product of (1 + each part).
+struct GapParts {
+  double intervals = 0;   // costs are not known better
+  double whole = 0;       // whole devices and samples, and the exchange
+  double simulation = 0;  // what the model left out: the runtime, and waiting for each other
+};
+
 struct Optimized {
   optimize::Objective objective = optimize::Objective::time;
   std::int64_t batch = 1, images = 0, steps = 1;
@@ -34,6 +41,7 @@ struct Optimized {
   optimize::Outcome modelled;
   optimize::Bound bound;  // of a step
   double gap = 0;         // of the objective: predicted / bound - 1
+  std::optional<GapParts> gap_parts;
   bool has_prices = false;
   double low_share = 1;  // lower ends of the used devices' costs, as a share of the costs
   std::vector<DeviceRole> devices;

@@ -101,10 +101,7 @@ double bound_of(const optimize::Bound& bound, Objective objective) {
   return bound.step_s * bound.energy_j;
 }
 
-// What the gap is made of: how wide the intervals of costs are, what a plan of whole devices and
-// samples must lose, and what the simulation adds.
-void tell_of_gap(std::vector<std::string>& reasons, const Problem& problem, const Limits& limits,
-                 const Optimized& made, double bound) {
+void tell_of_gap(Optimized& made, const Problem& problem, const Limits& limits, double bound) {
   Problem certain = problem;
   for (optimize::NodeKind& node : certain.nodes)
     for (optimize::Device& device : node.devices)
@@ -117,13 +114,15 @@ void tell_of_gap(std::vector<std::string>& reasons, const Problem& problem, cons
   const double sharp =
       proven(certain, limits, made.objective, lower_bounds(certain, limits), model);
   if (!(bound > 0) || !std::isfinite(sharp) || sharp <= 0) return;
-  reasons.push_back(
+  made.gap_parts = {sharp / bound - 1, model / sharp - 1,
+                    value_of(made.predicted, made.objective) / model - 1};
+  made.reasons.push_back(
       "the gap of " + percent_text(made.gap) + " is made of intervals of costs (" +
-      percent_text(sharp / bound - 1) + "), whole devices and samples and the exchange (" +
-      percent_text(model / sharp - 1) + ")" +
-      (made.simulated ? ", and what the simulation adds (" +
-                            percent_text(value_of(made.predicted, made.objective) / model - 1) + ")"
-                      : ""));
+      percent_text(made.gap_parts->intervals) + "), whole devices and samples and the exchange (" +
+      percent_text(made.gap_parts->whole) + ")" +
+      (made.simulated
+           ? ", and what the simulation adds (" + percent_text(made.gap_parts->simulation) + ")"
+           : ""));
 }
 
 }  // namespace
@@ -203,7 +202,7 @@ void tell_reasons(Optimized& made, const Problem& problem, const Limits& limits,
     tell_of_waiting(made.reasons, made.devices);
     tell_of_resting(made.reasons, problem, *choice, made.objective, limits);
   }
-  tell_of_gap(made.reasons, problem, limits, made, bound);
+  tell_of_gap(made, problem, limits, bound);
 }
 
 }  // namespace regatta::app

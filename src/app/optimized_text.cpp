@@ -20,7 +20,7 @@ Json to_json(const Optimized& made) {
                        {"energy_j", each.energy_j}});
     if (!each.state.empty()) devices.back()["state"] = each.state;
   }
-  return {
+  Json json{
       {"objective", objective_name(made.objective)},
       {"images", made.images},
       {"steps", made.steps},
@@ -35,6 +35,12 @@ Json to_json(const Optimized& made) {
         {"seconds", made.modelled.exchange_s}}},
       {"plan_s", made.plan_s},
       {"reasons", made.reasons}};
+  if (const auto& parts = made.gap_parts)
+    json["gap_parts"] = {{"intervals", parts->intervals},
+                         {"whole", parts->whole},
+                         {"simulation", parts->simulation}};
+  if (made.plan.pace_s > 0) json["pace_s"] = made.plan.pace_s;
+  return json;
 }
 
 std::string text_of(const Optimized& made) {

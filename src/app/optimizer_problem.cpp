@@ -55,7 +55,7 @@ class DeviceMeasure {
     for (auto* each : {&cost.seconds, &cost.low, &cost.core_s_low, &cost.forward, &cost.updates})
       each->resize(segments, 0);
     const DeviceGroup& group = *groups_of(plan).front();
-    const double workers = group.workers;
+    const double workers = full_workers(group);
     for (const Task& task : kind.list->tasks) {
       if (task.on_host) continue;
       const Estimate took = kind.costs->of(task, group.workers);
@@ -126,7 +126,9 @@ struct Measured {
 Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
   const bool cpu = group.kind == DeviceKind::cpu;
   std::vector<ShareCost> costs;
-  const std::optional<int> whole = cpu ? std::optional(group.count) : std::nullopt;
+  // As plans have them: cores are one team, but for unequal ones.
+  const std::optional<int> whole =
+      cpu ? std::optional(group.slow_cores ? 1 : group.count) : std::nullopt;
   for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
   const ShareCost more = costs.back(), fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
   Measured made{{}, more};
@@ -142,10 +144,15 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   optimize::DeviceState full;
   const double cores = cpu ? group.count : 1;
   full.idle_watts = group.watts.idle * cores;
-  full.busy_watts = (group.watts.active - group.watts.idle) * cores;
+  full.busy_watts = cpu ? group.busy_watts() : group.watts.active - group.watts.idle;
+  // Of a core's second of work at full speed, on the cores that need least for it.
+  double core_watts = group.watts.active - group.watts.idle;
+  if (const auto& slow = group.slow_cores)
+    core_watts = std::min(core_watts, slow->slow * (slow->active_watts - group.watts.idle));
   // The bound takes for each sample the least that any size of share and, of cores, any team needs.
   if (cpu && group.count > 1)
-    for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, 1));
+    for (const std::int64_t size : sizes_up_to(batch))
+      costs.push_back(measure.of(size, whole == 1 ? group.count : 1));
   for (std::size_t g = 0; g < more.seconds.size(); ++g) {
     CostLine line = line_through(fewer.samples, fewer.seconds[g], more.samples, more.seconds[g]);
     line.fixed += more.updates[g];
@@ -156,7 +163,7 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
     }
     full.seconds.push_back(line);
     full.least.push_back({0, std::min(least, line.per_sample)});
-    full.least_joules.push_back({0, core_s * full.busy_watts / cores});
+    full.least_joules.push_back({0, core_s * core_watts});
   }
   made.device.states.push_back(full);
   for (const PowerState& each : group.states) {
@@ -183,11 +190,8 @@ std::vector<optimize::SegmentTraffic> traffic_of(const Graph& graph, const Recip
                                                  const Plan& plan, const ShareCost& costs) {
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
   std::vector<optimize::SegmentTraffic> traffic(plan.segments.size());
-  for (auto& each : traffic) each.messages = 0;
-  for (const Bucket& bucket : blueprint.buckets) {
+  for (const Bucket& bucket : blueprint.buckets)
     traffic[bucket.segment.value].gradient_bytes += static_cast<double>(bucket.bytes);
-    ++traffic[bucket.segment.value].messages;
-  }
   double all = 0, done = 0;
   for (std::size_t g = 0; g < traffic.size(); ++g) {
     all += costs.seconds[g];

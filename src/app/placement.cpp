@@ -68,6 +68,15 @@ void add_backward_flag(CLI::App& app, std::optional<std::string>& backward) {
       ->check(CLI::IsMember({"whole", "split"}));
 }
 
+void add_recompute_flag(CLI::App& app, std::optional<std::string>& recompute) {
+  app.add_option(
+         "--recompute", recompute,
+         "compute what is inside segments again in backward instead of keeping it, at the\n"
+         "same numbers: auto (as many as the batch needs to fit), all, or segments counted\n"
+         "from 0, such as 0-3,7 (default: none)")
+      ->type_name("auto|SEGMENTS");
+}
+
 void add_placement_flags(CLI::App& app, PlacementFlags& flags) {
   add_worker_flags(app, flags);
   app.add_option("--plan", flags.plan, "follow this plan of regatta plan")->type_name("FILE");

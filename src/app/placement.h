@@ -25,6 +25,7 @@ void add_worker_flags(CLI::App& app, PlacementFlags& flags);
 
 // --backward whole|split; without it the plan's maker decides.
 void add_backward_flag(CLI::App& app, std::optional<std::string>& backward);
+void add_recompute_flag(CLI::App& app, std::optional<std::string>& recompute);
 
 // A machine's mark for plans that are made on it, and whether a plan is for this one. Throws
 // InputError with the reason.

@@ -10,6 +10,7 @@
 #include "app/optimized_plan.h"
 #include "app/placement.h"
 #include "app/plan_answers.h"
+#include "app/plan_memory.h"
 #include "app/profiles.h"
 #include "app/recipe_flags.h"
 #include "app/tuning_flags.h"
@@ -74,6 +75,7 @@ void declare(CLI::App& app, PlanFlags& flags) {
   app.add_option("--chunks", flags.chunks, "as regatta train takes it")->type_name("N|SIZES");
   app.add_option("--reduction", flags.reduction, "slots, redux or loop")->capture_default_str();
   add_backward_flag(app, flags.backward);
+  add_recompute_flag(app, job.plan.recompute);
   app.add_option("--shares", flags.shares,
                  "of groups, or without --platform of CPU workers: equal, speed (all reach each\n"
                  "point of synchronisation together) or numbers of samples")
@@ -186,6 +188,7 @@ Prediction predicted_here(const TrainJob& job, const PricedStep& step) {
         each.busy_s += played.workers[w].busy * played.step_seconds / groups[g]->workers;
     predicted.groups.push_back(std::move(each));
   }
+  predicted.memories = memories_of(job);
   return predicted;
 }
 
@@ -328,6 +331,8 @@ Answers answers_to(const PlanFlags& flags, const PlatformSubject& subject) {
 PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   if (!flags.placement.slow.empty())
     throw InputError("--slow is for plans of this machine: drop --platform");
+  if (flags.job.plan.recompute == "auto")
+    throw InputError("--recompute auto is for this machine: with --platform use all or segments");
   const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
   const Platform platform = read_platform(*flags.platform);
   JobOptions options = job_options(flags);
@@ -373,6 +378,7 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   sim::PreparedFleet fleet(job.graph, job.recipe, platform, profiles);
   fleet.follow(file.plan);
   file.predicted = predicted_there(file.plan, fleet);
+  file.predicted->memories = memories_of(job.graph, file.plan, job.recipe);
   if (groups_of(file.plan).size() > 1 && file.plan.stages.empty()) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);
@@ -395,6 +401,8 @@ void print(const PlanFile& file, const std::string& path) {
   std::printf("%s: %zu node%s, %zu segments, placement %s\n", path.c_str(), plan.nodes.size(),
               plan.nodes.size() == 1 ? "" : "s", plan.segments.size(),
               std::string(placement_name(plan.placement)).c_str());
+  if (const auto again = std::ranges::count_if(plan.segments, &Segment::recomputed); again > 0)
+    std::printf("  computed again in backward: %zd of %zu segments\n", again, plan.segments.size());
   std::size_t told = 0;
   for (const PlanNode& node : plan.nodes)
     for (const DeviceGroup& group : node.groups) {
@@ -415,6 +423,7 @@ void print(const PlanFile& file, const std::string& path) {
   if (told > most_groups_told) std::printf("  and %zu more groups\n", told - most_groups_told);
   if (!file.predicted) return;
   const Prediction& predicted = *file.predicted;
+  std::fputs(text_of(predicted.memories).c_str(), stdout);
   std::printf("predicted: %.4g s a step (%.4g to %.4g), %.4g J, modelled\n", predicted.step.seconds,
               predicted.step.low, predicted.step.high, predicted.energy_j);
 }

@@ -33,7 +33,4 @@ void train_with_others(Ranks* ranks, std::optional<Executor>& executor,
                        const std::function<void()>& train,
                        const std::function<std::string()>& way_back);
 
-// The exit code of a run that can be taken up again, as sysexits.h has it: EX_TEMPFAIL.
-constexpr int try_again_code = 75;
-
 }  // namespace regatta::app

@@ -12,10 +12,12 @@
 #include "platform/disturbance.h"
 #include "report/text.h"
 #include "trace/analysis.h"
+#include "trace/bound.h"
 #include "trace/doctor.h"
 #include "trace/energy.h"
 #include "trace/import.h"
 #include "trace/link_use.h"
+#include "trace/loading.h"
 #include "trace/merge.h"
 #include "trace/store.h"
 #include "trace/writers.h"
@@ -364,6 +366,10 @@ int run_doctor(std::span<const char* const> arguments) {
   if (const std::string text = disturbed_text(found.taken_by_others); !text.empty())
     std::printf("%s\n", text.c_str());
   if (const std::string text = clock_text(record); !text.empty()) std::printf("%s\n", text.c_str());
+  const auto bound = bound_of(record, found);
+  if (bound) std::printf("%s\n", text_of(*bound).c_str());
+  const auto loading = loading_in(record, found.window);
+  std::printf("%s\n", loader_text(loading, seconds(found.wall()), data_of(record)).c_str());
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const Finding& each = findings[i];
     const bool predicted = i < opinion.findings.size();
@@ -378,11 +384,14 @@ int run_doctor(std::span<const char* const> arguments) {
                 each.flag.c_str());
   }
   const auto or_null = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
-  write_json_result(json_file, {{"efficiency", found.efficiency()},
-                                {"step_s", step_s},
-                                {"predicted_step_s", or_null(opinion.predicted_step_s)},
-                                {"taken_by_others", or_null(found.taken_by_others)},
-                                {"findings", list}});
+  write_json_result(json_file,
+                    {{"efficiency", found.efficiency()},
+                     {"step_s", step_s},
+                     {"predicted_step_s", or_null(opinion.predicted_step_s)},
+                     {"taken_by_others", or_null(found.taken_by_others)},
+                     {"bound", bound ? to_json(*bound) : Json()},
+                     {"loader", loader_json(loading, seconds(found.wall()), data_of(record))},
+                     {"findings", list}});
   return 0;
 }
 

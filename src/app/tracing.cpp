@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/rank_platform.h"
 #include "app/rank_run.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -12,6 +13,7 @@
 #include "platform/machine.h"
 #include "report/compare.h"
 #include "trace/analysis.h"
+#include "trace/loading.h"
 #include "trace/merge.h"
 #include "trace/store.h"
 #include "transport/collectives.h"
@@ -125,6 +127,9 @@ void Tracing::on_step(const StepRecord& record) {
     return;
   }
   if (record.step > options.last_step) return;
+  trace::add_counters(record.loading, record.data_wait * record.duration.count(), record.step,
+                      recorder_->time(trace::Recorder::Clock::now()),
+                      [&](const trace::Counter& counter) { recorder_->take(counter); });
   unpaid_.push_back(record.step);
   if (record.step == options.last_step ||
       EnergyMeter::Clock::now() - energy_read_ > energy_interval)
@@ -157,6 +162,12 @@ void Tracing::on_epoch(const EpochRecord& record) {
 void Tracing::match_clocks(Ranks& ranks) {
   if (!recorder_) return;
   (clocks_before_.empty() ? clocks_before_ : clocks_after_) = measure_clocks(*ranks.transport());
+}
+
+void Tracing::measure_links(Ranks& ranks) {
+  if (!recorder_) return;
+  const std::string network = measure_network(ranks);
+  if (ranks.first()) recorder_->metadata(network_key, network);
 }
 
 void Tracing::close_store() {

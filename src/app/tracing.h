@@ -44,6 +44,8 @@ class Tracing {
   // Measures the offsets of the ranks' clocks. Called by all ranks together, before training and
   // again after their records are complete.
   void match_clocks(Ranks& ranks);
+  // Measures the links between the ranks. Called by all ranks together, before training.
+  void measure_links(Ranks& ranks);
 
   void on_step(const StepRecord& record);
   void on_epoch(const EpochRecord& record);

@@ -107,7 +107,9 @@ void begin_trace(std::optional<Tracing>& tracing, Ranks* ranks, const TrainFlags
   on_all_ranks(ranks, [&] {
     tracing.emplace(flags.trace, folder, executor, job, goal.from.step, goal.last_step);
   });
-  if (ranks) tracing->match_clocks(*ranks);
+  if (!ranks) return;
+  tracing->measure_links(*ranks);
+  tracing->match_clocks(*ranks);
 }
 
 // What the ranks after the first do: they train and record, and leave all else to that one.

@@ -8,6 +8,7 @@
 
 #include "app/command.h"
 #include "data/skips.h"
+#include "trace/loading.h"
 
 namespace regatta::app {
 namespace {
@@ -123,7 +124,9 @@ Json train_result(const TrainJob& job, const Executor& executor, const Console& 
                       {"test_loss", epoch.test_loss ? Json(*epoch.test_loss) : Json()},
                       {"test_accuracy", epoch.test_accuracy ? Json(*epoch.test_accuracy) : Json()},
                       {"seconds", epoch.duration.count()},
-                      {"loader_share", epoch.loader_share}});
+                      {"loader_share", epoch.loader_share},
+                      {"data_wait", epoch.data_wait},
+                      {"loading", trace::to_json(epoch.loading)}});
   Json result{{"run", folder.string()},
               {"recipe", job.recipe.to_json()},
               {"plan", to_json(job.whole_plan(), job.graph)},
@@ -132,6 +135,8 @@ Json train_result(const TrainJob& job, const Executor& executor, const Console& 
               {"skipped", to_json(job.data->skipped())},
               {"test_skipped", to_json(job.test ? job.test->skipped() : SkippedSamples{})},
               {"loader_share", console.epochs().loader_share()},
+              {"data_wait", console.epochs().data_wait()},
+              {"loading", trace::to_json(console.epochs().loading())},
               {"peak_memory_bytes", peak_memory_bytes()},
               {"buffer_bytes", executor.buffer_bytes()},
               {"tasks_per_step", executor.tasks_per_step()},

@@ -112,6 +112,7 @@ void declare(CLI::App& app, TrainFlags& flags) {
       ->type_name("HOW")
       ->capture_default_str();
   add_backward_flag(app, flags.backward);
+  add_recompute_flag(app, job.plan.recompute);
   app.add_option("--scheduler", flags.scheduler,
                  "regatta, or a scheduler of StarPU's such as eager, lws or dmda\n"
                  "(default: STARPU_SCHED, or regatta)")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "app/devices.h"
 #include "app/tuning_flags.h"
@@ -37,6 +38,8 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) 
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (flags.shares && !tuning.shares) options.plan.shares = samples_of(*flags.shares);
   set_devices(flags.devices, options.plan);
+  if (ranks && options.plan.recompute == "auto")
+    throw InputError("--recompute auto: ranks must agree on segments: use all or name them");
   if (ranks) options.plan.devices_open = false;  // a rank computes on its GPU, or on its cores
   if (flags.layout) options.plan.gpu_layout = layout_named(*flags.layout);
   options.precision = precision_named(flags.precision);
@@ -140,7 +143,12 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
   if (flags.job.workers)
     for (DeviceGroup& group : job.plan.nodes.front().groups)
       if (group.kind == DeviceKind::cpu) {
-        group.workers = std::max(1, *flags.job.workers / group.team);
+        const int before =
+            std::exchange(group.workers, std::max(1, *flags.job.workers / group.team));
+        if (group.workers != before) {  // what each worker draws is not known any more
+          group.powers.clear();
+          job.plan.pace_s = 0;
+        }
         if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
       }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;

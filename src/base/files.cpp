@@ -11,16 +11,15 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <streambuf>
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "base/regular_file.h"
 #include "base/standard_output.h"
 
 namespace regatta {
@@ -226,15 +225,33 @@ void require_writable(const fs::path& path) {
 }
 
 std::string read_file(const fs::path& path) {
-  std::error_code code;
-  if (fs::is_directory(path, code))
-    throw InputError("cannot read '" + path.string() + "': it is a folder");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (in.bad()) throw InputError("cannot read '" + path.string() + "': " + std::strerror(errno));
-  return std::move(bytes).str();
+  std::error_code ignored;
+  const bool piped = fs::is_fifo(path, ignored);  // such as a shell's <(program)
+  if (!piped) require_regular_file(path);
+  // Opening a pipe does not wait for somebody to write to it: whoever does so waits already.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about {};
+  if (!file || ::fstat(file.get(), &about) != 0) fail_by_errno("read", path);
+  std::string bytes;
+  constexpr std::size_t piece = 1 << 16;
+  std::size_t filled = 0;
+  while (true) {
+    // A byte more than a regular file has, so that its end is seen without growing once more.
+    const auto rest = static_cast<std::size_t>(about.st_size) + 1;
+    if (filled == bytes.size())
+      bytes.resize(filled < rest ? rest : filled + std::max(filled, piece));
+    const ssize_t got = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
+    if (got == 0) break;
+    if (got > 0)
+      filled += static_cast<std::size_t>(got);
+    else if (errno == EAGAIN)
+      ::fcntl(file.get(), F_SETFL, 0);  // its writer will go on: now it waits
+    else if (errno != EINTR)
+      fail_by_errno("read", path);
+  }
+  if (piped && filled == 0) fail("read", path, "it is a pipe to which nobody writes");
+  bytes.resize(filled);
+  return bytes;
 }
 
 fs::path cache_folder() {

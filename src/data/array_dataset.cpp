@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "data/load_clock.h"
 
 namespace regatta {
 namespace {
@@ -23,6 +24,7 @@ class ArrayDataset final : public Dataset {
 
   void read(std::span<const std::int64_t> indices, std::byte* samples,
             std::int32_t* labels) const override {
+    const LoadClock reading(&LoadingTimes::reading);
     for (const std::int64_t index : indices) {
       require_index(index);
       const auto row = static_cast<std::size_t>(index);

@@ -13,6 +13,7 @@
 #include "data/augment_sample.h"
 #include "data/colour.h"
 #include "data/dataset.h"
+#include "data/load_clock.h"
 
 namespace regatta {
 namespace {
@@ -130,6 +131,7 @@ class AugmentedDataset final : public Dataset {
   void read(std::span<const std::int64_t> indices, std::byte* samples,
             std::int32_t* labels) const override {
     if (info_.sample == inner_->info().sample) return inner_->read(indices, samples, labels);
+    const LoadClock transforms(&LoadingTimes::transforms);
     const Framing framing =
         evaluation_framing(size_of(inner_->info().sample), size_of(info_.sample));
     for (const std::int64_t index : indices) {
@@ -140,6 +142,7 @@ class AugmentedDataset final : public Dataset {
 
   void read(std::span<const Visit> visits, std::byte* samples,
             std::int32_t* labels) const override {
+    const LoadClock transforms(&LoadingTimes::transforms);
     for (const Visit& visit : visits) {
       if (augmentation_.resized_crop)
         read_framed(visit.index,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/augment_sample.h"
 #include "data/image.h"
+#include "data/load_clock.h"
 #include "data/skips.h"
 
 namespace regatta {
@@ -45,6 +46,7 @@ class EncodedDataset final : public Dataset {
             std::int32_t* labels) const override {
     for (const Visit& visit : visits) {
       read_one(visit.index, &visit.draw, samples, labels++);
+      const LoadClock transforms(&LoadingTimes::transforms);
       augment_sample(augmentation_, visit.draw, info_.sample, info_.dtype, samples);
       samples += sample_bytes(info_);
     }
@@ -84,6 +86,11 @@ class EncodedDataset final : public Dataset {
   }
 
  private:
+  void fetch(std::int64_t index, std::vector<std::byte>& bytes) const {
+    const LoadClock reading(&LoadingTimes::reading);
+    store_->fetch(index, bytes);
+  }
+
   // `draw` is null for a sample without augmentation.
   void read_one(std::int64_t wanted, const std::uint64_t* draw, std::byte* sample,
                 std::int32_t* label) const {
@@ -92,7 +99,8 @@ class EncodedDataset final : public Dataset {
     thread_local std::vector<std::byte> bytes;
     std::optional<PixelSize> misfit;
     const auto read_at = [&](std::int64_t index) {
-      store_->fetch(index, bytes);
+      fetch(index, bytes);
+      const LoadClock decoding(&LoadingTimes::decoding);
       const ImageHeader header = image_header(bytes);
       if (one_size_ && header.size != size_of(info_.sample)) {
         misfit = header.size;

@@ -4,17 +4,13 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 
 namespace regatta {
 namespace fs = std::filesystem;
 
 FileReader::FileReader(const fs::path& path) : name_(path.string()) {
-  // Asked first: opening a FIFO would wait for a writer.
-  std::error_code ignored;
-  if (const auto status = fs::status(path, ignored);
-      fs::exists(status) && !fs::is_regular_file(status))
-    throw InputError("cannot read '" + name_ + "': it is " +
-                     (fs::is_directory(status) ? "a folder" : "not a regular file"));
+  require_regular_file(path);
   file_.open(path, std::ios::binary);
   const std::string cause = std::strerror(errno);
   if (!file_) throw InputError("cannot read '" + path.string() + "': " + cause);

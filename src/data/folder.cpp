@@ -152,9 +152,11 @@ class FileStore final : public ImageStore {
   }
 
   void fetch(std::int64_t index, std::vector<std::byte>& bytes) const override {
-    const Descriptor file(::open(path_of(index).c_str(), O_RDONLY | O_CLOEXEC));
+    // Without waiting for somebody to write to a FIFO.
+    const Descriptor file(::open(path_of(index).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat about {};
     if (!file || ::fstat(file.get(), &about) != 0) fail_by_errno();
+    if (!S_ISREG(about.st_mode)) throw InputError("it is not a regular file");
     if (about.st_size > largest_file)
       throw InputError("it has " + std::to_string(about.st_size) + " bytes");
     bytes.resize(static_cast<std::size_t>(about.st_size));

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/image_codecs.h"
+#include "data/load_clock.h"
 
 namespace regatta {
 namespace {
@@ -105,6 +106,7 @@ void decode_sample(std::span<const std::byte> bytes, const ImageHeader& header, 
       image.box.bottom < wanted.bottom || image.box.right < wanted.right)
     throw InputError("its size is not what its header claims");
 
+  const LoadClock transforms(&LoadingTimes::transforms);
   PixelView view = image.view();
   view.top -= top;
   view.left -= left;

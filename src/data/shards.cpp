@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/shell_word.h"
 #include "data/augment_sample.h"
+#include "data/load_clock.h"
 #include "data/shard_file.h"
 #include "data/skips.h"
 
@@ -42,6 +43,7 @@ class ShardsDataset final : public Dataset {
 
   void read(std::span<const std::int64_t> indices, std::byte* samples,
             std::int32_t* labels) const override {
+    const LoadClock reading(&LoadingTimes::reading);
     for (const std::int64_t wanted : indices) {
       require_index(wanted);
       const auto read_at = [&](std::int64_t index) {

@@ -16,6 +16,7 @@
 #include "base/crc32c.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "data/encoded_dataset.h"
 
 namespace regatta {
@@ -63,8 +64,9 @@ void read_at(const Descriptor& file, std::uint64_t offset, std::size_t count, vo
 
 class FileSource {
  public:
-  explicit FileSource(const std::string& path)
-      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), window_(1 << 14, '\0') {
+  explicit FileSource(const std::string& path) : window_(1 << 14, '\0') {
+    require_regular_file(path);
+    file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat about {};
     if (!file_ || ::fstat(file_.get(), &about) != 0)
       throw InputError("cannot read '" + path + "': " + std::strerror(errno));

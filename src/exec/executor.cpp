@@ -172,6 +172,7 @@ class Executor::Impl {
   std::int64_t lists = 0;
   const TaskList& list(ListKind job) { return prepared(job).list; }
   std::size_t buffer_bytes() const { return buffers_.bytes(); }
+  std::size_t workspace_bytes() const { return workers_.workspace_bytes(); }
   // A GPU's kernels run while its worker does something else: nothing is counted then.
   int counted_workers() const {
     for (const DeviceGroup* group : groups_of(blueprint.plan))
@@ -478,6 +479,7 @@ WorkerLoad Executor::load() const {
           impl_->counted_workers()};
 }
 std::size_t Executor::buffer_bytes() const { return impl_->buffer_bytes(); }
+std::size_t Executor::workspace_bytes() const { return impl_->workspace_bytes(); }
 std::size_t Executor::graph_captures() const { return impl_->graph_captures(); }
 
 Ticket Executor::submit(ListKind job, StepInput input) {

@@ -37,6 +37,9 @@ struct StepInput {
   // workers, several at a time.
   std::function<void(std::int64_t first, std::int64_t count, std::byte* samples, Target* targets)>
       load;
+  // Told by the worker that has loaded samples of a GPU's chunk, at gates, how long their way to
+  // the GPU's memory took. May be empty.
+  std::function<void(std::chrono::nanoseconds)> sent = {};
   // Chunks get whole groups of samples where statistics are those of groups. False: samples are
   // shared out evenly, to measure small chunks.
   bool keeps_groups = true;
@@ -143,7 +146,8 @@ class Executor {
   Dtype sample_dtype() const;      // as samples are to be loaded
   const RankPlace& ranks() const;  // where this process stands among those of the run
   std::size_t tasks_per_step() const;
-  std::size_t buffer_bytes() const;  // allocated so far
+  std::size_t buffer_bytes() const;     // allocated so far
+  std::size_t workspace_bytes() const;  // by kernels of CPU workers, so far
   WorkerLoad load() const;
   std::size_t graph_captures() const;  // CUDA graphs made so far; stands still after warm-up
 

@@ -17,7 +17,8 @@ using Time = TraceClock::time_point;
 // A task counts if its thread ran for this share of its time at least: the thread that submits
 // interrupts workers for less.
 constexpr double least_own = 0.8;
-// A step that took so many times as long as the median step says nothing of typical ones.
+// A step that took so many times as long as the median step says nothing of typical ones: it was
+// held up as a whole (docs/profile.md).
 constexpr double held_up = 1.15;
 // The fewest timed tasks that tell how far tasks spread.
 constexpr std::size_t fewest_tasks = 4 * spread_levels;

@@ -27,6 +27,11 @@ std::vector<double> predict(const Blueprint& blueprint, const TaskList& list,
   return predicted;
 }
 
+std::vector<double> in_seconds(std::vector<double> microseconds) {
+  for (double& each : microseconds) each *= 1e-6;
+  return microseconds;
+}
+
 }  // namespace
 
 PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions& options) {
@@ -36,9 +41,13 @@ PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions
   if (const auto broken = faults(made.list); !broken.empty())
     throw Error("internal: the task list is broken: " + broken.front());
   require_order(blueprint, made.list);
-  made.places = StepPlaces(fixed_places(blueprint, made.list), workers_of(blueprint.plan).size());
   made.predicted = predict(blueprint, made.list, options);
   made.ranks = ranks(made.predicted, Dependencies().follow(made.list, 0, 0));
+  made.places =
+      StepPlaces(fixed_places(blueprint, made.list), workers_of(blueprint.plan).size(),
+                 job == ListKind::train
+                     ? pace_of(blueprint.plan, in_seconds(made.predicted), in_seconds(made.ranks))
+                     : nullptr);
   std::size_t handles = 0;
   for (const Task& task : made.list.tasks) {
     made.first_handle.push_back(handles);

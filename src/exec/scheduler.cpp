@@ -6,8 +6,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 #include "exec/submission.h"
 #include "exec/worker_times.h"
@@ -15,6 +17,14 @@
 
 namespace regatta {
 namespace {
+
+// A worker that rests looks again after so long: it comes too late by no more than that, where the
+// others took longer than predicted.
+constexpr std::chrono::microseconds nap(100);
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // The ready tasks, one pool for CPU workers and one for GPUs. An idle worker asks the policy.
 class ReadyList {
@@ -46,15 +56,21 @@ class ReadyList {
       if (crowded_) ::sched_yield();
       return nullptr;
     }
-    const Lock lock(mutex_);
-    starpu_task* task = take(worker);
-    if (task) {
-      count_.fetch_sub(1, std::memory_order_relaxed);
-      worker_times().chosen(worker);
-    } else {
-      waits_[static_cast<std::size_t>(worker)].store(true, std::memory_order_relaxed);
+    {
+      const Lock lock(mutex_);
+      bool rests = false;
+      if (starpu_task* task = take(worker, rests)) {
+        count_.fetch_sub(1, std::memory_order_relaxed);
+        worker_times().chosen(worker);
+        return task;
+      }
+      if (!rests) {
+        waits_[static_cast<std::size_t>(worker)].store(true, std::memory_order_relaxed);
+        return nullptr;
+      }
     }
-    return task;
+    std::this_thread::sleep_for(nap);
+    return nullptr;
   }
 
  private:
@@ -101,7 +117,8 @@ class ReadyList {
                                                      nullptr) != 0;
   }
 
-  starpu_task* take(int worker) {
+  // `rests`: it leaves the tasks there are to others.
+  starpu_task* take(int worker, bool& rests) {
     for (auto each = strangers_.begin(); each != strangers_.end(); ++each)
       if (may_run(worker, *each)) {
         starpu_task* task = *each;
@@ -109,10 +126,13 @@ class ReadyList {
         return task;
       }
     Pool& pool = pools_[starpu_worker_get_type(worker) != STARPU_CPU_WORKER];
-    const std::ptrdiff_t found = turns_.pick(pool.ready, worker);
+    const bool paced = !pool.ready.empty() && pool.ready.front().fixed.pace;
+    const std::ptrdiff_t found = turns_.pick(pool.ready, worker, paced ? seconds_now() : 0);
+    rests = found == Turns::rest;
+    if (rests) wake_for_rest(pool);
     if (found < 0) return nullptr;
     const auto chosen = static_cast<std::size_t>(found);
-    turns_.taken(pool.ready[chosen]);
+    turns_.taken(pool.ready[chosen], worker);
     const bool own = pool.ready[chosen].fixed.worker >= 0;
     starpu_task* task = pool.tasks[chosen];
     pool.ready[chosen] = pool.ready.back();
@@ -133,7 +153,7 @@ class ReadyList {
     waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
   }
 
-  // A worker may have been called for an unbound task, and then have taken one of its own.
+  // A worker may have been called for an unbound task, and then have taken one of its own, or rest.
   void wake_for_rest(const Pool& pool) {
     for (std::size_t i = 0; i < pool.ready.size(); ++i)
       if (pool.ready[i].fixed.worker < 0) return wake(pool.tasks[i], pool.ready[i].home);

@@ -7,6 +7,7 @@
 #include "exec/cpu_device.h"
 #include "exec/interpreter.h"
 #include "exec/null_device.h"
+#include "exec/workspace.h"
 
 namespace regatta {
 namespace {
@@ -29,7 +30,7 @@ Workers::Workers(const Blueprint& blueprint, const ExecOptions& options, const R
       runtime_(runtime),
       ids_(ids),
       copies_(copies),
-      backend_(options.null_kernels ? nullptr : make_backend()),
+      backend_(options.null_kernels ? nullptr : make_cpu_backend(blueprint, options)),
       masks_(bucket_masks(blueprint, options.masks)),
       workers_(STARPU_NMAXWORKERS) {
   const std::vector<double> slowness = slowness_of(blueprint.plan);
@@ -37,22 +38,7 @@ Workers::Workers(const Blueprint& blueprint, const ExecOptions& options, const R
     workers_[static_cast<std::size_t>(ids.workers[w])].slowness = slowness[w];
 }
 
-std::unique_ptr<cpu::Backend> Workers::make_backend() const {
-  Layout layout = cpu::preferred_layout();
-  // In a plan without a CPU group, CPU workers only load and update: the precision of values does
-  // not concern them.
-  Precision precision = Precision::fp32;
-  for (const DeviceGroup* group : groups_of(blueprint_.plan)) {
-    if (group->kind != DeviceKind::cpu) continue;
-    layout = group->layout;
-    precision = options_.numbers.precision;
-  }
-  // Sized for the largest chunk of any rank, so that other sizes follow its choice of formats.
-  std::int64_t largest = std::ranges::max(blueprint_.chunks, {}, &Chunk::capacity).capacity;
-  for (const std::int64_t capacity : blueprint_.ranks.chunks) largest = std::max(largest, capacity);
-  return std::make_unique<cpu::Backend>(blueprint_.graph, layout, largest, options_.numbers.samples,
-                                        options_.normalisation, precision);
-}
+std::size_t Workers::workspace_bytes() const { return backend_ ? backend_->workspace_bytes() : 0; }
 
 std::unique_ptr<Device> Workers::make_cpu_device() {
   if (options_.null_kernels) return std::make_unique<NullDevice>(blueprint_.graph.loss());
@@ -63,6 +49,11 @@ std::vector<const std::uint8_t*> Workers::mask_pointers() const {
   std::vector<const std::uint8_t*> pointers;
   for (const auto& mask : masks_) pointers.push_back(mask.empty() ? nullptr : mask.data());
   return pointers;
+}
+
+bool Workers::loads_for_gpu(const TaskRun& run) const {
+  return run.task->actions.front().phase == Phase::load && run.submission->input.sent &&
+         blueprint_.group(run.task->group).kind == DeviceKind::cuda;
 }
 
 Workers::Worker& Workers::this_worker() {
@@ -82,7 +73,11 @@ void Workers::run_on_cpu(const TaskRun& run, void* buffers[]) {
     worker.frame->bind(run.list->buffers[run.task->accesses[i].buffer],
                        run.at_gates() ? run.data[i].host : data_of(buffers[i]));
   carry_out(blueprint_, *run.task, *run.submission, *worker.frame, *worker.cpu, run.times);
-  if (run.at_gates()) copies_.bring_to_gpu(run);
+  if (run.at_gates()) {
+    const auto wrote = TraceClock::now();
+    copies_.bring_to_gpu(run);
+    if (loads_for_gpu(run)) run.submission->input.sent(TraceClock::now() - wrote);
+  }
   if (options_.null_kernels) wait_until(begin + options_.null_kernels(*run.task));
   if (worker.slowness > 1) wait_until(begin + (TraceClock::now() - begin) * worker.slowness);
 }

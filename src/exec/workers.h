@@ -31,6 +31,7 @@ class Workers {
   // Lets updates on GPUs go on after that. With nothing on its way.
   void forget_not_finite();
   std::size_t graph_captures() const;
+  std::size_t workspace_bytes() const;  // of CPU workers' kernels, so far
 
  private:
   // Made on the worker's own thread.
@@ -41,9 +42,9 @@ class Workers {
     double slowness = 1;
   };
 
-  std::unique_ptr<cpu::Backend> make_backend() const;
   std::unique_ptr<Device> make_cpu_device();
   std::vector<const std::uint8_t*> mask_pointers() const;
+  bool loads_for_gpu(const TaskRun& run) const;  // and somebody wants to know of it
   Worker& this_worker();
   CudaRunner& this_gpu();
 

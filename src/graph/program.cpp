@@ -27,8 +27,34 @@ std::int64_t granules_of(const Graph& graph, std::int64_t samples) {
   return (samples + granule - 1) / granule;
 }
 
+namespace {
+
+// What computes the values and stashes again that a segment's backward reads. Values that others
+// read outside lie in buffers of their own, which stay.
+Part recomputation(const Graph& graph, const GradientFlow& flow, NodeId first, NodeId last) {
+  std::vector<bool> needed(graph.nodes().size());
+  for (std::uint32_t value = last.value + 1; value-- > first.value;) {
+    const Node& node = graph.node(NodeId{value});
+    const bool goes_back = flow.wanted(node.id);
+    bool stays = false, read = goes_back && node.op->backward_reads_output;
+    for (const NodeId user : graph.users(node.id)) {
+      stays |= user > last;
+      read |= user <= last && (needed[user.value] ||
+                               (flow.wanted(user) && graph.node(user).op->backward_reads_input));
+    }
+    needed[value] = (read && !stays) || (goes_back && node.op->stash_bytes);
+  }
+  Part part;
+  for (NodeId id = first; id <= last; ++id.value)
+    if (needed[id.value])
+      part.push_back({id, meets(graph.node(id)) ? Work::normalise : Work::forward});
+  return part;
+}
+
+}  // namespace
+
 Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut,
-                   bool split_backward) {
+                   bool split_backward, bool recomputed) {
   const GradientFlow flow(graph);
   Program program;
   program.forward.emplace_back();
@@ -45,7 +71,7 @@ Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, boo
   }
   if (pass == Pass::evaluate) return program;
 
-  program.backward.emplace_back();
+  program.backward.push_back(recomputed ? recomputation(graph, flow, first, last) : Part{});
   if (split_backward) program.weight_gradients.emplace_back();
   for (std::uint32_t value = last.value + 1; value-- > first.value;) {
     const NodeId id{value};

@@ -79,9 +79,11 @@ constexpr std::size_t padded_channels(std::int64_t channels) {
 
 // `first` to `last` inclusive. `cut`: the batch comes in several chunks, so operators that need the
 // whole batch split the program. `split_backward`: weight gradients come in parts of their own,
-// where an operator can compute them apart.
+// where an operator can compute them apart. `recomputed`: the first part of backward begins with
+// forward instructions, by which it gets back those values and stashes inside the segment that
+// backward reads. Merged statistics are kept, so no chunk waits for others then.
 Program program_of(const Graph& graph, NodeId first, NodeId last, Pass pass, bool cut,
-                   bool split_backward = false);
+                   bool split_backward = false, bool recomputed = false);
 
 // How a node's backward leaves the gradient of each of its inputs.
 enum class GradientMode { none, write, add };

@@ -146,8 +146,8 @@ double step_seconds(const Problem& problem, double compute, const ExchangeCost& 
   // Backward comes to the last segment first, so what leaves after a segment is all before it.
   for (const SegmentTraffic& segment : problem.segments) {
     if (segment.gradient_bytes <= 0) continue;
-    following += cost.message_s * number(segment.messages) + cost.byte_s * segment.gradient_bytes;
-    step = std::max(step, segment.ready * compute + following);
+    following += cost.byte_s * segment.gradient_bytes;
+    step = std::max(step, segment.ready * compute + cost.message_s + following);
   }
   return step;
 }

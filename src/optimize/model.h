@@ -44,7 +44,8 @@ double excess(const Problem& problem, const Outcome& outcome, const Limits& limi
 //
 // A step is over when all gradients are exchanged. Those of a segment can leave when the last
 // device has them, and wait for those that left before:
-//   step = max over segments s of ready(s) * compute + exchange of s and all that follow it.
+//   step = max over segments s of ready(s) * compute + exchange of s and all that follow it,
+// whose bytes follow each other, while rounds of messages of one fill the pauses of another.
 // For a given compute time the cheapest samples go first to devices whose samples draw (or, for
 // money, cost) least; compute times that are tried are those at which some device has a sample
 // more, all of them where they are few.

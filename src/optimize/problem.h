@@ -77,14 +77,13 @@ struct Domain {
 // Consecutive operators; a stage of a pipeline is made of whole segments.
 struct SegmentTraffic {
   double gradient_bytes = 0;
-  double border_bytes = 0;    // of a sample's values that the next segment reads
-  double ready = 1;           // part of a device's compute time after which its gradients are there
-  std::int64_t messages = 1;  // pieces that its gradients are exchanged in
+  double border_bytes = 0;  // of a sample's values that the next segment reads
+  double ready = 1;         // part of a device's compute time after which its gradients are there
 };
 
 // What it takes to bring gradients together.
 struct ExchangeCost {
-  double message_s = 0;  // for each message, however small
+  double message_s = 0;  // for all rounds of messages, however small; pieces go side by side
   double byte_s = 0;
 };
 

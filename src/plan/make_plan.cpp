@@ -132,6 +132,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   Plan plan;
   plan.recipe = recipe.fingerprint();
   plan.segments = segments_named(graph, options.segments.value_or("step"));
+  mark_recomputed(plan.segments, options.recompute);
   plan.reduction = options.reduction;
   plan.backward = options.backward.value_or(Backward::whole);
   plan.scheduler = options.scheduler;

@@ -17,6 +17,8 @@ struct PlanOptions {
   // Sizes; one number n means n equal chunks. With several devices it cuts the CPU's share.
   std::optional<std::vector<std::int64_t>> chunks = std::nullopt;
   std::optional<std::string> segments = std::nullopt;
+  // Segments whose forward runs again in backward, see mark_recomputed; default: none.
+  std::optional<std::string> recompute = std::nullopt;
   Reduction reduction = Reduction::slots;
   std::optional<Backward> backward = std::nullopt;  // default: whole
   std::string scheduler = own_scheduler;

@@ -158,6 +158,26 @@ std::vector<double> slowness_of(const Plan& plan) {
   return slowness;
 }
 
+std::vector<WorkerPower> powers_of(const Plan& plan) {
+  std::vector<WorkerPower> powers;
+  for (const double slow : slowness_of(plan)) powers.push_back({.slow = slow});
+  std::size_t first = 0;
+  for (const DeviceGroup* group : groups_of(plan)) {
+    for (std::size_t w = 0; w < group->powers.size(); ++w) {
+      WorkerPower& power = powers[first + w];
+      power = {std::max(power.slow, group->powers[w].slow), group->powers[w].watts};
+    }
+    first += group->kind == DeviceKind::cpu ? static_cast<std::size_t>(group->workers) : 1;
+  }
+  return powers;
+}
+
+double full_workers(const DeviceGroup& group) {
+  double full = group.powers.empty() ? group.workers : 0;
+  for (const WorkerPower& power : group.powers) full += 1 / power.slow;
+  return full;
+}
+
 std::vector<double> contention_of(const Plan& plan) {
   const std::vector<double> slowness = slowness_of(plan);
   const std::vector<PlanWorker> workers = workers_of(plan);
@@ -280,6 +300,9 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
         group->slow.empty() || (std::ssize(group->slow) == group->workers &&
                                 std::ranges::all_of(group->slow, [](double f) { return f >= 1; })),
         who + " is slowed down, which takes a factor of 1 or more for each of its workers");
+    check(group->powers.empty() ||
+              (group->kind == DeviceKind::cpu && std::ssize(group->powers) == group->workers),
+          who + " has 'powers', which takes one for each of its CPU workers");
     check(!group->chunks.empty(), who + " has no chunk");
     check(std::ranges::all_of(group->chunks, [](std::int64_t n) { return n > 0; }),
           who + " has a chunk without samples");
@@ -303,6 +326,7 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   for (const std::string& fault : broken_groups(plan, granule_of(graph))) found.push_back(fault);
   check(!plan.segments.empty(), "it has no segment");
   std::uint32_t next = 0;
+  bool recomputes = false;
   for (const Segment& segment : plan.segments) {
     const auto name = [&](NodeId id) {
       return id.value < graph.nodes().size() ? graph.node(id).name : "#" + std::to_string(id.value);
@@ -311,7 +335,14 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
           "segment " + name(segment.first) + ".." + name(segment.last) +
               " does not follow the one before it");
     next = segment.last.value + 1;
+    recomputes |= segment.recomputed;
   }
+  check(plan.segments.empty() || !plan.segments.back().recomputed,
+        "its last segment is computed again, but its backward follows its forward at once");
+  check(!recomputes || plan.backward == Backward::whole,
+        "segments are computed again, and weight gradients of a split backward would need what is "
+        "not kept: use --backward whole");
+  check(!recomputes || plan.stages.empty(), "the stages of a pipeline keep all segments");
   check(next == graph.nodes().size(), "its segments do not cover the model's " +
                                           std::to_string(graph.nodes().size()) + " operators");
   check(loads || computes_on_cpu, "nobody loads: without a CPU group it needs loaders");
@@ -358,6 +389,11 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
   else
     check(plan.order.empty(),
           "it has an order of tasks, but placement " + std::string(placement_name(plan.placement)));
+  check(plan.pace_s == 0 ||
+            (groups_of(plan).size() == 1 && !groups_of(plan).front()->powers.empty() &&
+             plan.placement == Placement::dynamic && waits_at_gates(plan)),
+        "a pace is for the CPU workers of one node with known 'powers', placement dynamic and "
+        "Regatta's own scheduler and reductions");
   check(!(plan.deterministic && plan.reduction == Reduction::redux),
         "StarPU's reduction adds in an order of its own, so --reduction redux cannot be "
         "deterministic; use slots or loop");

@@ -17,6 +17,13 @@ namespace regatta {
 // The scheduler that asks our own policy (tasks/policy.h); all others are StarPU's.
 inline constexpr const char* own_scheduler = "regatta";
 
+// What a worker is by nature.
+struct WorkerPower {
+  double slow = 1;   // times as long as costs say that its tasks take
+  double watts = 0;  // drawn beyond idle while it works
+  bool operator==(const WorkerPower&) const = default;
+};
+
 // What shares memory and is fed as one: a node's cores, or one GPU.
 struct DeviceGroup {
   std::string name = "cpu";
@@ -30,7 +37,8 @@ struct DeviceGroup {
   // For experiments with unequal devices: how many times as long each worker, or the GPU, takes for
   // its tasks, by waiting after them. Empty: as long as they take.
   std::vector<double> slow = {};
-  std::string state = {};  // of the platform's power states; empty: full speed
+  std::string state = {};                // of the platform's power states; empty: full speed
+  std::vector<WorkerPower> powers = {};  // by worker; empty: all alike
 };
 
 struct PlanNode {
@@ -41,6 +49,8 @@ struct PlanNode {
 // Consecutive operators that run back to back, `first` to `last` inclusive.
 struct Segment {
   NodeId first, last;
+  // What its forward leaves inside it is not kept for its backward, which computes it again first.
+  bool recomputed = false;
   bool operator==(const Segment&) const = default;
 };
 
@@ -107,6 +117,9 @@ struct Plan {
   std::int64_t bucket_bytes = std::int64_t{4} << 20;  // parameters updated by one task
   int steps_in_flight = 2;
   int loaders = 0;  // CPU workers that only feed GPUs; a CPU group loads for itself
+  // Seconds that a step may take: workers that need less energy then do all that they can in that
+  // time, and the others rest (tasks/policy.h). 0: as fast as it goes.
+  double pace_s = 0;
   std::string scheduler = own_scheduler;
   PerfModel perf_model = PerfModel::fitted;
   bool deterministic = false;
@@ -138,7 +151,11 @@ bool takes_all_cpus(const Plan& plan);
 // back instead: it is told of every buffer that a task accesses.
 bool waits_at_gates(const Plan& plan);
 int loading_workers(const Plan& plan);  // that may load for a GPU: the loaders, or a CPU group's
-std::vector<double> slowness_of(const Plan& plan);  // by worker; 1: as it is
+std::vector<double> slowness_of(const Plan& plan);  // by worker, by --slow; 1: as it is
+// By worker; where --slow slows one down too, the longer of both times counts.
+std::vector<WorkerPower> powers_of(const Plan& plan);
+// How many workers at full speed do as much as all workers of a group.
+double full_workers(const DeviceGroup& group);
 // By worker: the part, from 0 to 1, of the full memory contention in its group that slows it down.
 // Workers that --slow slows down compute for a part of their time and leave memory alone for the
 // rest.

@@ -22,11 +22,35 @@ Json to_json(const Prediction& predicted) {
                       {"peak_bytes", group.peak_bytes}});
     if (group.energy_j) groups.back()["energy_j"] = *group.energy_j;
   }
+  Json memories = Json::array();
+  for (const MemoryPrediction& memory : predicted.memories)
+    memories.push_back({{"node", memory.node},
+                        {"memory", memory.memory},
+                        {"nodes", memory.nodes},
+                        {"bytes", memory.bytes()},
+                        {"kinds", memory.kinds}});
   return {{"step_s", predicted.step.seconds},
           {"step_low_s", predicted.step.low},
           {"step_high_s", predicted.step.high},
           {"energy_j", predicted.energy_j},
-          {"groups", groups}};
+          {"groups", groups},
+          {"memories", memories}};
+}
+
+MemoryPrediction memory_from(const Json& json, const std::string& at,
+                             std::vector<std::string>& faults) {
+  MemoryPrediction memory;
+  ObjectReader reader(json, at, faults);
+  memory.node = reader.text("node");
+  memory.memory = reader.text("memory");
+  memory.nodes = reader.whole("nodes", 1, INT64_MAX, 1);
+  if (const Json* kinds = reader.object("kinds"))
+    for (const auto& [kind, bytes] : kinds->items())
+      memory.kinds[kind] = whole_at(bytes, at + ".kinds." + kind, 0, INT64_MAX, faults);
+  if (reader.whole("bytes", 0, INT64_MAX, memory.bytes()) != memory.bytes())
+    reader.wrong("bytes", "its kinds hold " + std::to_string(memory.bytes()));
+  reader.finish();
+  return memory;
 }
 
 Prediction prediction_from(const Json& json, const std::string& at,
@@ -52,6 +76,12 @@ Prediction prediction_from(const Json& json, const std::string& at,
           group.energy_j = joules;
         each.finish();
         predicted.groups.push_back(std::move(group));
+      },
+      false);
+  reader.each(
+      "memories",
+      [&](const Json& memory, const std::string& place) {
+        predicted.memories.push_back(memory_from(memory, place, faults));
       },
       false);
   reader.finish();
@@ -101,6 +131,12 @@ void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& f
 }
 
 }  // namespace
+
+std::int64_t MemoryPrediction::bytes() const {
+  std::uint64_t sum = 0;  // of a file's numbers, which may be any
+  for (const auto& [kind, bytes] : kinds) sum += static_cast<std::uint64_t>(bytes);
+  return static_cast<std::int64_t>(sum);
+}
 
 std::string_view role_name(Role role) { return role_names[static_cast<std::size_t>(role)]; }
 

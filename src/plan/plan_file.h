@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,10 +41,21 @@ struct GroupRole {
   std::string reason;  // in words, with the figures it was decided by
 };
 
+// What one memory holds, before anything is allocated.
+struct MemoryPrediction {
+  std::string node;                           // the first of those that need the same
+  std::string memory;                         // "node", or the name of a GPU's group
+  std::int64_t nodes = 1;                     // that need the same
+  std::map<std::string, std::int64_t> kinds;  // bytes by kind of buffer, as people call it
+
+  std::int64_t bytes() const;
+};
+
 struct Prediction {
   Estimate step;  // with its 95% interval
   double energy_j = 0;
   std::vector<GroupPrediction> groups;
+  std::vector<MemoryPrediction> memories = {};
 };
 
 // Parameters that are reduced and updated together, as the plan has it.

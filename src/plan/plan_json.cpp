@@ -11,7 +11,7 @@ namespace {
 constexpr int oldest_version = 1, version = 2;
 // Far beyond any machine; a file that says more is mistaken, and must not fill the memory.
 constexpr std::int64_t most_workers = 1 << 16, most_samples = std::int64_t{1} << 32;
-constexpr double most_slow = 1000;
+constexpr double most_slow = 1000, most_watts = 1e6, most_seconds = 1e9;
 
 Json group_json(const DeviceGroup& group) {
   Json json{{"name", group.name},       {"kind", group.kind == DeviceKind::cpu ? "cpu" : "cuda"},
@@ -20,6 +20,8 @@ Json group_json(const DeviceGroup& group) {
             {"lanes", group.lanes},     {"team", group.team}};
   if (!group.slow.empty()) json["slow"] = group.slow;
   if (!group.state.empty()) json["state"] = group.state;
+  for (const WorkerPower& power : group.powers)
+    json["powers"].push_back({{"slow", power.slow}, {"watts", power.watts}});
   return json;
 }
 
@@ -56,7 +58,7 @@ class PlanReader {
     reader.each("segments", [&](const Json& segment, const std::string& place) {
       ObjectReader ends(segment, place, faults_);
       const NodeId first = operator_named(ends, "first"), last = operator_named(ends, "last");
-      plan.segments.push_back({first, last});
+      plan.segments.push_back({first, last, ends.truth("recomputed", false)});
       ends.finish();
     });
     reader.each(
@@ -74,6 +76,7 @@ class PlanReader {
     plan.bucket_bytes = reader.whole("bucket_bytes", 1, INT64_MAX);
     plan.steps_in_flight = static_cast<int>(reader.whole("steps_in_flight", 1, 64));
     plan.loaders = static_cast<int>(reader.whole("loaders", 0, most_workers));
+    plan.pace_s = reader.number("pace_s", 0, most_seconds, 0);
     if (written == 1 && reader.truth("workers_submit", false)) plan.cpus = threads_of(plan);
     plan.scheduler = reader.text("scheduler");
     plan.perf_model = reader.word<PerfModel>("perf_model", perf_model_named, Plan{}.perf_model);
@@ -119,6 +122,15 @@ class PlanReader {
               factor.is_number() && factor.get<double>() >= 1 && factor.get<double>() <= most_slow;
           if (!sound) faults_.push_back(where + ": a worker is slowed down by 1 to 1000 times");
           group.slow.push_back(sound ? factor.get<double>() : 1);
+        },
+        false);
+    reader.each(
+        "powers",
+        [&](const Json& power, const std::string& where) {
+          ObjectReader worker(power, where, faults_);
+          group.powers.push_back(
+              {worker.number("slow", 1, most_slow), worker.number("watts", 0, most_watts)});
+          worker.finish();
         },
         false);
     const std::int64_t share = share_of(group);
@@ -177,9 +189,11 @@ Json to_json(const Plan& plan, const Graph& graph) {
     nodes.push_back({{"name", node.name}, {"groups", groups}});
   }
   Json segments = Json::array();
-  for (const Segment& segment : plan.segments)
+  for (const Segment& segment : plan.segments) {
     segments.push_back(
         {{"first", graph.node(segment.first).name}, {"last", graph.node(segment.last).name}});
+    if (segment.recomputed) segments.back()["recomputed"] = true;
+  }
   Json json{{"regatta_plan", version},
             {"recipe", plan.recipe},
             {"nodes", nodes},
@@ -197,6 +211,7 @@ Json to_json(const Plan& plan, const Graph& graph) {
   if (!plan.platform.empty()) json["platform"] = plan.platform;
   if (plan.backward != Backward::whole) json["backward"] = backward_name(plan.backward);
   if (plan.gather_loads) json["gather_loads"] = true;
+  if (plan.pace_s > 0) json["pace_s"] = plan.pace_s;
   if (plan.cpus > 0) json["cpus"] = plan.cpus;
   if (plan.nodes.size() > 1) json["update"] = node_update_name(plan.update);
   for (const Stage& stage : plan.stages)

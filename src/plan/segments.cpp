@@ -73,4 +73,40 @@ std::vector<Segment> segments_named(const Graph& graph, const std::string& choic
   return between(graph, balanced_starts(graph, count));
 }
 
+void mark_recomputed(std::vector<Segment>& segments, const std::optional<std::string>& choice) {
+  if (!choice || *choice == "auto") return;
+  const auto fail = [&](const std::string& why) {
+    throw InputError("--recompute " + *choice + ": " + why);
+  };
+  const std::size_t count = segments.size() - 1;  // that may be
+  if (count == 0) fail("the plan has one segment; cut it by --segments block or a number");
+  if (*choice == "all") {
+    for (std::size_t s = 0; s < count; ++s) segments[s].recomputed = true;
+    return;
+  }
+  const char *at = choice->data(), *const end = at + choice->size();
+  const auto number = [&] {
+    std::size_t value = 0;
+    const auto [stop, code] = std::from_chars(at, end, value);
+    if (code != std::errc{}) fail("use auto, all, or segments counted from 0, such as 0-3,7");
+    if (value >= count)
+      fail("its segments are counted from 0 to " + std::to_string(count) +
+           ", and the last one's backward follows its forward at once");
+    at = stop;
+    return value;
+  };
+  for (;;) {
+    const std::size_t first = number();
+    std::size_t last = first;
+    if (at != end && *at == '-') {
+      ++at;
+      last = number();
+      if (last < first) fail("a range goes up, such as 0-3");
+    }
+    for (std::size_t s = first; s <= last; ++s) segments[s].recomputed = true;
+    if (at == end) return;
+    if (*at++ != ',') fail("use auto, all, or segments counted from 0, such as 0-3,7");
+  }
+}
+
 }  // namespace regatta

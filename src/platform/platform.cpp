@@ -45,6 +45,9 @@ Json to_json(const PlatformGroup& group) {
   for (const PowerState& state : group.states)
     json["states"].push_back(
         {{"name", state.name}, {"speed", state.speed}, {"watts", to_json(state.watts, false)}});
+  if (const auto& slow = group.slow_cores)
+    json["slow_cores"] = {
+        {"count", slow->count}, {"slow", slow->slow}, {"active_watts", slow->active_watts}};
   if (group.bus) {
     json["bus"] = {{"to_device", group.bus->to_device},
                    {"from_device", group.bus->from_device},
@@ -130,6 +133,16 @@ const PowerState& state_named(const PlatformGroup& group, const std::string& nam
   }
   throw InputError("group '" + group.name + "' has no power state '" + name + "'; it has " +
                    (known.empty() ? "none" : known));
+}
+
+double PlatformGroup::fast_cores() const {
+  return slow_cores ? count - slow_cores->count + slow_cores->count / slow_cores->slow : count;
+}
+
+double PlatformGroup::busy_watts() const {
+  const int slow = slow_cores ? slow_cores->count : 0;
+  return (watts.active - watts.idle) * (count - slow) +
+         (slow > 0 ? (slow_cores->active_watts - watts.idle) * slow : 0);
 }
 
 double PlatformNode::idle_watts() const {

@@ -56,6 +56,14 @@ struct Bus {
   bool operator==(const Bus&) const = default;
 };
 
+// The last cores of a group, where they are slower than the others.
+struct SlowCores {
+  int count = 0;
+  double slow = 1;          // times as long as the others they take
+  double active_watts = 0;  // of one
+  bool operator==(const SlowCores&) const = default;
+};
+
 // What shares memory and is fed as one: a node's cores. Of GPUs, each has a memory of its own.
 struct PlatformGroup {
   std::string name;
@@ -65,8 +73,13 @@ struct PlatformGroup {
   Watts watts = {};
   bool watts_measured = false;
   std::vector<PowerState> states = {};
+  std::optional<SlowCores> slow_cores = {};
   CostSource costs = {};
   std::optional<Bus> bus = {};  // of GPUs
+
+  // All cores together: how many of the fast ones do as much, and watts beyond idle at work.
+  double fast_cores() const;
+  double busy_watts() const;
   bool operator==(const PlatformGroup&) const = default;
 };
 

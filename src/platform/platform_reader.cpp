@@ -134,12 +134,32 @@ class NodeReader {
           state.finish();
         },
         false);
+    if (const Json* json = reader.object("slow_cores", false))
+      group.slow_cores = slow_cores_in(*json, group, reader);
     group.costs = read_costs(reader, faults_);
     const bool gpu = group.kind == DeviceKind::cuda;
     if (const Json* json = reader.object("bus", gpu)) group.bus = bus_in(*json, reader);
     if (group.bus && !gpu)
       reader.wrong("bus", "cores are at their node's memory: only GPUs have one");
     return group;
+  }
+
+  SlowCores slow_cores_in(const Json& json, const PlatformGroup& group, ObjectReader& parent) {
+    ObjectReader reader(json, parent.place_of("slow_cores"), faults_);
+    const SlowCores slow{static_cast<int>(reader.whole("count", 1, 65536)),
+                         reader.number("slow", 1, 1000),
+                         reader.number("active_watts", 0, most_watts)};
+    if (group.kind != DeviceKind::cpu || slow.count >= group.count)
+      reader.wrong("count", "a group of " + std::to_string(group.count) + " " +
+                                std::string(device_kind_name(group.kind)) +
+                                " devices has no so many slow cores beside faster ones");
+    if (slow.active_watts < group.watts.idle)
+      reader.wrong("active_watts",
+                   "is less than the group's cores draw idle, " + Json(group.watts.idle).dump());
+    if (!group.states.empty())
+      parent.wrong("slow_cores", "power states and slow cores do not go together");
+    reader.finish();
+    return slow;
   }
 
   void read_unused_watts() {

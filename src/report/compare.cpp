@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t name_width = 36;
 constexpr const char* busy_prefix = "busy ";
+constexpr const char *messages_prefix = "messages ", *arrival_prefix = "arrival ";
 
 using trace::Record;
 using trace::Task;
@@ -42,6 +43,9 @@ struct Measure {
       }
     }
     note_meetings(by_id);
+    met = rank_meetings(record, window);
+    for (std::size_t w = 0; w < record.workers.size(); ++w)
+      if (trace::computes(record.workers[w])) computing.push_back(w);
   }
 
   struct Kind {
@@ -100,9 +104,11 @@ struct Measure {
     if (found == record.metadata.end()) return std::nullopt;
     return std::strtod(found->second.c_str(), nullptr);
   }
-  std::optional<double> busy(std::size_t worker) const {
-    if (worker >= analysis.workers.size() || analysis.wall() <= 0) return std::nullopt;
-    return trace::seconds(analysis.workers[worker].busy) / trace::seconds(analysis.wall());
+  // Of the worker with this number among those that compute.
+  std::optional<double> busy(std::size_t number) const {
+    if (number >= computing.size() || analysis.wall() <= 0) return std::nullopt;
+    return trace::seconds(analysis.workers[computing[number]].busy) /
+           trace::seconds(analysis.wall());
   }
 
   const Record& record;
@@ -111,6 +117,8 @@ struct Measure {
   std::map<std::string, Kind> kinds;                          // by label
   std::map<std::string, double> phases;                       // seconds in the window
   std::map<std::string, std::pair<double, double>> meetings;  // by label: seconds, times
+  std::vector<std::size_t> computing;                         // workers
+  std::optional<RankMeetings> met;
 };
 
 template <class Map>
@@ -125,6 +133,34 @@ std::optional<double> mean_in(const std::map<std::string, std::pair<double, doub
   const auto found = map.find(key);
   if (found == map.end()) return std::nullopt;
   return found->second.first / found->second.second;
+}
+
+// Where ranks meet: how long their messages take, and when each of them arrives.
+void add_rank_rows(Comparison& made, const Measure& measured, const Measure& simulated,
+                   const Planned& planned) {
+  if (!measured.met) return;
+  const auto total = [](const std::optional<RankMeetings>& met) {
+    return met ? std::optional(met->exchange_s) : std::nullopt;
+  };
+  made.rows.push_back({"exchange_s", "s", planned.exchange_bound, total(planned.meetings),
+                       total(simulated.met), total(measured.met)});
+  for (const RankMeeting& real : measured.met->all) {
+    const auto in = [&](const std::optional<RankMeetings>& met) {
+      return met ? met->find(real.name) : nullptr;
+    };
+    const RankMeeting *told = in(simulated.met), *thought = in(planned.meetings);
+    made.rows.push_back(
+        {messages_prefix + real.name, "s", value_in(planned.message_bounds, real.name, 1),
+         thought && real.gradients ? std::optional(thought->messages) : std::nullopt,
+         told ? std::optional(told->messages) : std::nullopt, real.messages});
+    for (const auto& [node, seconds] : real.arrivals) {
+      const auto at = [&node](const RankMeeting* meeting) {
+        return meeting ? value_in(meeting->arrivals, node, 1) : std::nullopt;
+      };
+      made.rows.push_back({arrival_prefix + real.name + ", " + node, "s", std::nullopt, at(thought),
+                           at(told), seconds});
+    }
+  }
 }
 
 void add_rows(Comparison& made, const Measure& measured, const Measure& simulated,
@@ -145,8 +181,8 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
   made.rows.push_back({"best order of these tasks", "s", std::nullopt, std::nullopt,
                        best_order(simulated), best_order(measured)});
   const std::vector<std::string> lanes = trace::lane_names(measured.record);
-  for (std::size_t w = 0; w < lanes.size(); ++w)
-    made.rows.push_back({busy_prefix + lanes[w], "share", std::nullopt,
+  for (std::size_t w = 0; w < measured.computing.size(); ++w)
+    made.rows.push_back({busy_prefix + lanes[measured.computing[w]], "share", std::nullopt,
                          w < planned.busy.size() ? std::optional(planned.busy[w]) : std::nullopt,
                          simulated.busy(w), measured.busy(w)});
   for (const auto& [phase, seconds] : measured.phases)
@@ -156,6 +192,7 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
   for (const auto& [label, sum] : measured.meetings)
     made.rows.push_back({"sync " + label, "s", 0.0, std::nullopt,
                          mean_in(simulated.meetings, label), sum.first / sum.second});
+  add_rank_rows(made, measured, simulated, planned);
 }
 
 // Whether tasks, or a whole step, took less than the lower ends of costs allow.
@@ -186,7 +223,11 @@ void add_differences(Comparison& made, const Measure& measured, const Measure& s
       made.differences.push_back({label, why, seconds});
     };
     const double work = real.busy / measured.steps - told.busy / simulated.steps;
-    add(work > 0 ? "slower than the profile said" : "faster than the profile said", work);
+    // Messages have no costs in a profile.
+    const bool travels = label.starts_with("exchange");
+    add(std::string(work > 0 ? "slower" : "faster") +
+            (travels ? " than simulated" : " than the profile said"),
+        work);
     add("overhead before it", real.overhead / measured.steps - told.overhead / simulated.steps);
     add("others waited for it", real.blamed / measured.steps - told.blamed / simulated.steps);
     double elsewhere = 0;
@@ -305,7 +346,7 @@ std::string table_of(const Comparison& comparison) {
   for (const char* heading : {"bound", "planned", "simulated", "measured"})
     text += padded(heading, 12);
   text += "\n";
-  std::size_t meetings = 0;
+  std::size_t meetings = 0, rank_meetings = 0;
   std::vector<const CompareRow*> workers;  // consecutive rows
   for (const CompareRow& row : comparison.rows) {
     if (row.quantity.starts_with(busy_prefix)) {
@@ -315,11 +356,18 @@ std::string table_of(const Comparison& comparison) {
     text += lines_of_workers(std::exchange(workers, {}));
     // A network has dozens of meeting points; --json has them all.
     if (row.quantity.starts_with("sync ") && ++meetings > 8) continue;
+    if (row.quantity.starts_with(messages_prefix)) ++rank_meetings;
+    if (row.quantity.starts_with(messages_prefix) || row.quantity.starts_with(arrival_prefix)) {
+      if (rank_meetings > 8) continue;
+    }
     text += line_of(row);
   }
   text += lines_of_workers(std::move(workers));
   if (meetings > 8)
     text += "  (" + std::to_string(meetings - 8) + " more points of synchronisation)\n";
+  if (rank_meetings > 8)
+    text += "  (" + std::to_string(rank_meetings - 8) +
+            " more points where ranks meet; --json FILE has all of them)\n";
   if (const CompareRow* step = comparison.find("step_s")) text += bars_of(*step);
   text += "\nwhat made the difference, a step:\n";
   std::size_t told = 0;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "trace/analysis.h"
+#include "report/arrivals.h"
 
 namespace regatta {
 
@@ -33,6 +33,11 @@ struct Planned {
   // Seconds that the workers' forward and backward tasks of a step take together, by the lower ends
   // of their costs.
   std::optional<double> least_work_s;
+  // Of several ranks: each played by itself, its messages by the links alone.
+  std::optional<RankMeetings> meetings;
+  // What no way to add gradients up undercuts: of a meeting's messages by its name, and of all.
+  std::map<std::string, double> message_bounds;
+  std::optional<double> exchange_bound;
 };
 
 struct Comparison {

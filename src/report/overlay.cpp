@@ -12,10 +12,13 @@ void overlay(trace::Record& record, trace::Analysis& analysis, const trace::Reco
   const trace::Time shift = analysis.window.start - told.window.start;
   const std::int64_t step_shift = analysis.window.first_step - told.window.first_step;
   std::int64_t id = record.tasks.empty() ? 0 : record.tasks.back().id + 1;
+  const bool one_node = std::ranges::all_of(simulated.workers, [&](const trace::Worker& each) {
+    return each.node == simulated.workers.front().node;
+  });
   for (trace::Worker worker : simulated.workers) {
     worker.name += " simulated";
     // The same machine, by whatever name the simulation knows it.
-    if (workers > 0) worker.node = record.workers.front().node;
+    if (workers > 0 && one_node) worker.node = record.workers.front().node;
     worker.kind = simulated_kind;
     record.workers.push_back(std::move(worker));
   }

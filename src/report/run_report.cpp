@@ -12,6 +12,8 @@
 #include "report/text.h"
 #include "report/trace_page.h"
 #include "report/warm_up.h"
+#include "trace/bound.h"
+#include "trace/loading.h"
 #include "trace/store.h"
 
 namespace regatta {
@@ -47,6 +49,22 @@ double throughput_of(const Json& run, std::span<const trace::StepStretch> points
 std::optional<double> taken_by_others(const Json& run) {
   const Json taken = run.value("speed", Json::object()).value("taken_by_others", Json());
   return taken.is_number() ? std::optional(taken.get<double>()) : std::nullopt;
+}
+
+// Of the last epoch that was reported.
+void add_loader(PageData& page, const Json& run, const RunCurves& curves) {
+  if (curves.epochs.empty()) return;
+  const Json& last = curves.epochs.back();
+  const Json wait = last.value("data_wait", Json()), loading = last.value("loading", Json());
+  if (!wait.is_number() || !loading.is_object()) return;
+  const LoadingTimes times = trace::loading_times(loading);
+  if (times.seconds() <= 0) return;
+  const Json data = run.value("recipe", Json::object()).value("data", Json());
+  const trace::LoadAdvice advice =
+      trace::advice_on(times, data.is_string() ? data.get<std::string>() : "");
+  page.json()["tiles"].push_back(tile("waited for data",
+                                      formatted("%.1f", 100 * wait.get<double>()), "%",
+                                      "of the last epoch; " + advice.what));
 }
 
 void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
@@ -85,6 +103,7 @@ void add_curves(PageData& page, const Json& run, const RunCurves& curves) {
                          energy["joules"].is_number() ? number_text(energy["joules"].get<double>())
                                                       : std::string("?"),
                          "J", energy["source"].get<std::string>() + ", of the whole run"));
+  add_loader(page, run, curves);
   if (const auto taken = taken_by_others(run); !disturbed_text(taken).empty())
     tiles.push_back(tile("disturbed", formatted("%.0f", 100 * *taken), "%",
                          "of the workers' CPU time was taken by others"));
@@ -196,7 +215,12 @@ PageData run_page(const std::string& name, const Json& run, const RunCurves& cur
                  {"tables", Json::array()},
                  {"facts", all_facts(run)}});
   add_curves(page, run, curves);
-  if (record && analysis) add_trace(page, run, *record, *analysis, most_tasks);
+  if (record && analysis) {
+    if (const auto bound = trace::bound_of(*record, *analysis))
+      page.json()["tiles"].push_back(tile("verdict", std::string(trace::bound_name(bound->bound)),
+                                          "", trace::shares_text(*bound)));
+    add_trace(page, run, *record, *analysis, most_tasks);
+  }
   return page;
 }
 

@@ -21,18 +21,22 @@ FleetMap::FleetMap(const Fleet& fleet)
   require_same_buckets();
   // All devices of a node draw power, also those that have nothing to do.
   std::set<int> nodes;
-  std::map<std::tuple<int, int, int>, Watts> states;  // of devices that are not at full speed
+  // Of devices that are not at full speed, and of cores whose workers' own watts count.
+  std::map<std::tuple<int, int, int>, Watts> states;
   for (const Rank& rank : fleet.ranks) {
     nodes.insert(rank.node);
     nodes.insert(rank.nodes.begin(), rank.nodes.end());
     const auto groups = groups_of(fleet.kinds[static_cast<std::size_t>(rank.kind)].blueprint->plan);
     for (std::size_t g = 0; g < std::min(groups.size(), rank.devices.size()); ++g) {
-      if (groups[g]->state.empty()) continue;
+      const bool own_watts = !groups[g]->powers.empty();
+      if (groups[g]->state.empty() && !own_watts) continue;
       const int node = rank.node_of(g);
       const Device device = rank.devices[g];
       const PlatformGroup& group =
           wiring_.node(node).groups[static_cast<std::size_t>(device.group)];
-      states[{node, device.group, device.unit}] = state_named(group, groups[g]->state).watts;
+      states[{node, device.group, device.unit}] = own_watts
+                                                      ? Watts{group.watts.idle, group.watts.idle}
+                                                      : state_named(group, groups[g]->state).watts;
     }
   }
   for (int node = 0; node < wiring_.nodes(); ++node)

@@ -156,6 +156,8 @@ void PreparedFleet::follow(const Plan& plan) {
     for (const DeviceGroup* group : groups_of(own)) {
       key += "/" + std::to_string(group->workers) + "x" + std::to_string(group->team);
       if (!group->state.empty()) key += "/" + group->state;
+      for (const WorkerPower& power : group->powers)
+        key += "/" + std::to_string(power.slow) + "@" + std::to_string(power.watts);
       for (const std::int64_t chunk : group->chunks) key += "," + std::to_string(chunk);
     }
     for (const std::vector<std::uint32_t>& worker : own.order) {

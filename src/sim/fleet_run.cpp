@@ -1,6 +1,9 @@
 #include "sim/fleet_run.h"
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -42,10 +45,11 @@ class FleetRun {
   ReplicaOutcome run(int replica) {
     ReplicaOutcome outcome;
     begin_ = world_->now();
-    joules_at_begin_ = joules();
     engines_.clear();
+    joules_at_begin_ = joules();
     exchanges_.clear();
     held_.clear();
+    times_.clear();
     bytes_ = 0;
     ranks_left_.assign(static_cast<std::size_t>(options_.steps), fleet_.ranks.size());
     outcome_ = &outcome;
@@ -61,6 +65,7 @@ class FleetRun {
     outcome.bytes = {bytes_};
     const std::vector<World::Traffic> traffic = world_->take_traffic();
     if (replica > 0) return outcome;
+    outcome.exchanges = exchange_times();
     outcome.traffic = use_of_wires(traffic, wires_of_route_);
     for (WireUse& each : outcome.traffic)
       for (double* time : {&each.start, &each.end}) *time -= begin_;
@@ -81,9 +86,26 @@ class FleetRun {
     const auto number = static_cast<int>(r);
     engines_.push_back(std::make_unique<NodeEngine>(
         *world_, map_.work(rank), rank_hosts_[r], std::move(engine),
-        NodeEngine::Callbacks{
-            [this, number](std::int64_t step, ExchangeId id) { exchange(step, id).ready(number); },
-            [this](std::int64_t step) { step_done(step); }}));
+        NodeEngine::Callbacks{[this, number](std::int64_t step, ExchangeId id) {
+                                note(step, id, number);
+                                exchange(step, id).ready(number);
+                              },
+                              [this](std::int64_t step) { step_done(step); }}));
+  }
+
+  // Called when a rank has its own part of an exchange, and when it has all it needs.
+  void note(std::int64_t step, ExchangeId id, int rank) {
+    if (!options_.record_exchanges) return;
+    const double now = world_->now() - begin_;
+    times_.try_emplace({step, id, rank}, now, now).first->second.second = now;
+  }
+  std::vector<ExchangeTimes> exchange_times() const {
+    std::vector<ExchangeTimes> all;
+    for (const auto& [key, times] : times_) {
+      const auto& [step, id, rank] = key;
+      all.push_back({step, static_cast<std::uint32_t>(rank), id, times.first, times.second});
+    }
+    return all;
   }
 
   std::uint64_t chance_of(std::size_t rank, int replica) const {
@@ -113,6 +135,7 @@ class FleetRun {
       found = std::make_unique<BucketExchange>(
           *world_, routes, static_cast<int>(fleet_.ranks.size()), bytes,
           [this, step, id](int rank) {
+            note(step, id, rank);
             engines_[static_cast<std::size_t>(rank)]->exchanged(step, id);
           });
       if (work.of_bucket(id) && serves() && fleet_.server_sends_last)
@@ -143,6 +166,10 @@ class FleetRun {
     std::vector<double> values;
     for (std::size_t h = 0; h < map_.hosts().size(); ++h)
       values.push_back(world_->joules(static_cast<int>(h)));
+    // Where workers differ, they know better than their host what they drew beyond idle.
+    for (std::size_t r = 0; r < engines_.size(); ++r)
+      for (std::size_t p = 0; p < fleet_.ranks[r].devices.size(); ++p)
+        values[static_cast<std::size_t>(rank_hosts_[r].hosts[p])] += engines_[r]->joules(p);
     return values;
   }
 
@@ -156,6 +183,8 @@ class FleetRun {
   std::vector<std::unique_ptr<NodeEngine>> engines_;
   std::map<std::pair<std::int64_t, ExchangeId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
+  // By step, exchange and rank: since the beginning of the replica, when it began and ended.
+  std::map<std::tuple<std::int64_t, ExchangeId, int>, std::pair<double, double>> times_;
   std::vector<std::size_t> ranks_left_;
   std::vector<double> joules_at_begin_;
   double begin_ = 0, bytes_ = 0;
@@ -175,6 +204,7 @@ std::string run_fleet(const Fleet& fleet, const FleetMap& map, const SimulationO
     writer.put(outcome.events);
     writer.put(outcome.bytes);
     writer.put(outcome.traffic);
+    writer.put(outcome.exchanges);
   }
   return writer.take();
 }
@@ -189,6 +219,7 @@ std::vector<ReplicaOutcome> replicas_of(const std::string& bytes, int replicas) 
     outcome.events = reader.get<TaskEvents>();
     outcome.bytes = reader.get<double>();
     outcome.traffic = reader.get<WireUse>();
+    outcome.exchanges = reader.get<ExchangeTimes>();
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;

@@ -10,12 +10,22 @@
 
 namespace regatta::sim {
 
+// A rank's part in an exchange.
+struct ExchangeTimes {
+  std::int64_t step = 0;
+  std::uint32_t rank = 0;
+  ExchangeId id{};
+  double start = 0, end = 0;  // it has its own part; it has all it needs
+};
+
 struct ReplicaOutcome {
   std::vector<double> step_ends;   // by step, since the beginning of the replica
   std::vector<double> joules;      // by step and host, since the beginning of the replica
   std::vector<TaskEvents> events;  // by rank, step and task; of the first replica
   std::vector<double> bytes;       // sent in exchanges in all steps
   std::vector<WireUse> traffic;    // of the first replica
+  // Of the first replica, if they were asked for; by step, exchange and rank.
+  std::vector<ExchangeTimes> exchanges;
 };
 
 // The bytes that replicas_of() reads.

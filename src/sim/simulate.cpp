@@ -51,6 +51,7 @@ class RecordMaker {
           {"step", static_cast<std::int64_t>(s) + 1, nanoseconds(outcome_.step_ends[s])});
     record_.counters = joules_of(map_, outcome_);
     add_transfers();
+    add_exchanges();
     record_.metadata["simulated"] = fleet_.platform.name;
     return std::move(record_);
   }
@@ -156,10 +157,75 @@ class RecordMaker {
     }
   }
 
+  // What the executor's list has a task for, and the simulated one has not.
+  std::int32_t exchange_kind(ExchangeId id) {
+    const auto [found, fresh] =
+        exchange_kinds_.try_emplace(id, static_cast<std::int32_t>(record_.kinds.size()));
+    if (!fresh) return found->second;
+    const NodeWork& work = map_.works().front();
+    Task task;
+    if (work.of_bucket(id)) {
+      const Bucket& bucket = work.blueprint().buckets[id.value];
+      task.actions.push_back(
+          {.phase = Phase::exchange, .segment = bucket.segment, .bucket = BucketId{id.value}});
+    } else {
+      const std::vector<Action>& actions = work.list().tasks[work.awaits(id)].actions;
+      Action action = *std::ranges::find_if(actions, [](const Action& each) {
+        return each.phase == Phase::combine || each.phase == Phase::combine_gradient;
+      });
+      action.phase =
+          action.phase == Phase::combine ? Phase::exchange_sums : Phase::exchange_gradient_sums;
+      task.actions.push_back(action);
+    }
+    const TaskLabel label = label_of(task);
+    record_.kinds.push_back({.job = "train",
+                             .phases = label.phases,
+                             .group = "network",
+                             .segment = label.segment,
+                             .part = label.part,
+                             .chunk = -1,
+                             .bucket = label.bucket});
+    return found->second;
+  }
+
+  // A lane of this rank without an exchange between `start` and `end`.
+  std::int32_t exchange_lane(std::size_t rank, trace::Time start, trace::Time end) {
+    for (auto& [lane, until] : exchange_lanes_[rank])
+      if (until <= start) {
+        until = end;
+        return lane;
+      }
+    const auto lane = static_cast<std::int32_t>(record_.workers.size());
+    record_.workers.push_back({"exchange " + std::to_string(exchange_lanes_[rank].size()),
+                               "network", map_.wiring().node_name(fleet_.ranks[rank].node),
+                               trace::network_kind});
+    exchange_lanes_[rank].emplace_back(lane, end);
+    return lane;
+  }
+
+  void add_exchanges() {
+    exchange_lanes_.resize(fleet_.ranks.size());
+    std::vector<ExchangeTimes> all = outcome_.exchanges;
+    std::ranges::stable_sort(all, {}, &ExchangeTimes::start);
+    std::int64_t id = record_.tasks.empty() ? 0 : record_.tasks.back().id + 1;
+    for (const ExchangeTimes& each : all) {
+      trace::Task task;
+      task.id = id++;
+      task.kind = exchange_kind(each.id);
+      task.step = each.step + 1;
+      task.submit = task.ready = task.start = nanoseconds(each.start);
+      task.end = std::max(task.start, nanoseconds(each.end));
+      task.worker = exchange_lane(each.rank, task.start, task.end);
+      record_.tasks.push_back(task);
+    }
+  }
+
   const Fleet& fleet_;
   const FleetMap& map_;
   const SimulationOptions& options_;
   const ReplicaOutcome& outcome_;
+  std::map<ExchangeId, std::int32_t> exchange_kinds_;
+  std::vector<std::vector<std::pair<std::int32_t, trace::Time>>> exchange_lanes_;  // by rank
   std::vector<std::int32_t> first_kind_, first_worker_;
   trace::Record record_;
 };

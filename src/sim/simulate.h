@@ -55,6 +55,8 @@ struct SimulationOptions {
   bool crowded = false;
   // With more ranks than this, exchanges are aggregated per link.
   int message_ranks = 64;
+  // The record has lanes with the exchanges of every rank, as records of real runs have.
+  bool record_exchanges = false;
 };
 
 struct GroupUse {

@@ -227,16 +227,17 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
   blueprint.targets_offset = align_up(blueprint.sample_bytes * static_cast<std::size_t>(largest));
 
   for (std::uint32_t s = 0; s < plan.segments.size(); ++s) {
-    const auto [first, last] = plan.segments[s];
+    const auto [first, last, recomputed] = plan.segments[s];
     SegmentPlace& place = blueprint.segments[s];
     place.evaluate = program_of(graph, first, last, Pass::evaluate, blueprint.cut());
     if (training)
       place.train = program_of(graph, first, last, Pass::train, blueprint.cut(),
-                               plan.backward == Backward::split);
+                               plan.backward == Backward::split, recomputed);
     for (std::uint32_t g = 0; g < groups.size(); ++g) {
       const std::int64_t capacity = largest_chunk(blueprint.chunks, GroupId{g});
       const auto arena = [&](Pass pass, const Program& program) {
-        return plan_arena(graph, first, last, pass, program, blueprint.forms[g], capacity);
+        return plan_arena(graph, first, last, pass, program, blueprint.forms[g], capacity,
+                          pass == Pass::train && recomputed);
       };
       place.evaluate_arena.push_back(arena(Pass::evaluate, place.evaluate));
       if (training) place.train_arena.push_back(arena(Pass::train, place.train));

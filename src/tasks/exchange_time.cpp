@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -102,6 +103,25 @@ double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const 
       rounds.back().push_back(std::move(round));
   }
   return Timing(std::move(rounds), links).seconds();
+}
+
+double exchange_bound(const std::vector<int>& sites, const RankLinks& links, double bytes) {
+  std::map<int, double> out_of_site;  // the fastest link to another site
+  double bound = 0, together = 0;
+  for (std::size_t rank = 0; rank < links.size(); ++rank) {
+    double own = 0;
+    for (std::size_t other = 0; other < links.size(); ++other) {
+      if (other == rank) continue;
+      own = std::max(own, links[rank][other].bandwidth);
+      if (sites[rank] == sites[other]) continue;
+      double& out = out_of_site[sites[rank]];
+      out = std::max(out, links[rank][other].bandwidth);
+    }
+    bound = std::max(bound, bytes / own);
+    together += own;
+  }
+  for (const auto& [site, bandwidth] : out_of_site) bound = std::max(bound, bytes / bandwidth);
+  return std::max(bound, 2 * static_cast<double>(links.size() - 1) * bytes / together);
 }
 
 NodeUpdate fastest_update(const std::vector<int>& sites, const RankLinks& links,

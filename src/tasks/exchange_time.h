@@ -17,6 +17,10 @@ using RankLinks = std::vector<std::vector<LinkSpeed>>;
 double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const RankLinks& links,
                         double bytes);
 
+// No way to add up so many bytes of each rank, in full precision, takes less: every rank, and every
+// site, must send and receive as much once, and all together must send 2 (ranks - 1) times as much.
+double exchange_bound(const std::vector<int>& sites, const RankLinks& links, double bytes);
+
 // The way with the shortest time for all of these buckets one after the other. MPI's own is not
 // among them: which algorithm it takes is not known.
 NodeUpdate fastest_update(const std::vector<int>& sites, const RankLinks& links,

@@ -121,14 +121,23 @@ void ListBuilder::touch_packed(Task& task, BucketId b, GroupId group, Mode mode)
 }
 
 void ListBuilder::touch_arena(Task& task, SegmentId s, const Chunk& chunk, bool begins) {
-  const SegmentPlace& place = blueprint_.segments[s.value];
-  std::size_t bytes = place.evaluate_arena[chunk.group.value].bytes;
-  if (!place.train_arena.empty())
-    bytes = std::max(bytes, place.train_arena[chunk.group.value].bytes);
+  std::size_t bytes = arena_bytes(s, chunk.group);
+  if (recomputed(s))
+    for (auto other = static_cast<std::uint32_t>(blueprint_.segments.size()); other-- > 0;) {
+      if (!recomputed(SegmentId{other})) continue;
+      bytes = std::max(bytes, arena_bytes(SegmentId{other}, chunk.group));
+      s = SegmentId{other};  // at last the first of them
+    }
   if (bytes == 0) return;
   const ChunkId holder = blueprint_.arena_of(chunk, pass_);
   touch(task, segment_buffer(BufferKind::arena, s, bytes, holder.value),
         begins ? Mode::write : Mode::read_write);
+}
+
+std::size_t ListBuilder::arena_bytes(SegmentId s, GroupId group) const {
+  const SegmentPlace& place = blueprint_.segments[s.value];
+  const std::size_t bytes = place.evaluate_arena[group.value].bytes;
+  return place.train_arena.empty() ? bytes : std::max(bytes, place.train_arena[group.value].bytes);
 }
 
 ByteRange ListBuilder::statistics_of(NodeId node) const {

@@ -33,6 +33,8 @@ class ListBuilder {
   void touch(Task& task, std::uint32_t number, Mode mode) const;
   static void touch(Task& task, std::uint32_t number, Mode mode, ByteRange range);
   void touch_packed(Task& task, BucketId b, GroupId group, Mode mode);
+  // Segments that are computed again keep nothing inside from forward to backward, so those of a
+  // chunk take turns in one arena.
   void touch_arena(Task& task, SegmentId s, const Chunk& chunk, bool begins);
   // Every chunk's own sums; no range: all bytes.
   void read_partials(Task& task, SegmentId s, ByteRange range = {});
@@ -61,6 +63,7 @@ class ListBuilder {
   bool load_with_forward(const Chunk& chunk) const;
   const Program& program_of(SegmentId s) const;
   Borders borders(SegmentId s) const;
+  bool recomputed(SegmentId s) const { return blueprint_.plan.segments[s.value].recomputed; }
   bool outside(SegmentId s, NodeId node) const { return blueprint_.segment_of[node.value] != s; }
   double flops(const Instruction& step, const Chunk& chunk) const;
 
@@ -70,6 +73,7 @@ class ListBuilder {
   enum class Together { parts, device, all };
 
   std::size_t value_bytes(const Chunk& chunk, NodeId node) const;
+  std::size_t arena_bytes(SegmentId s, GroupId group) const;
 
   const Blueprint& blueprint_;
   const Pass pass_;

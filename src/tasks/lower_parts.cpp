@@ -11,19 +11,22 @@ void PartLowering::forward(SegmentId s, std::uint32_t part, const Chunk& chunk, 
   task.actions.push_back({.phase = Phase::forward, .segment = s, .part = part, .chunk = chunk.id});
   list_.touch_arena(task, s, chunk, part == 0);
   const std::vector<bool> border_here = list_.borders(s).values;
-  for (const Instruction& step : steps) {
-    const Node& node = graph_.node(step.node);
-    if (node.id == graph_.input() || node.id == graph_.loss())
-      list_.touch(task, list_.samples(chunk), Mode::read);
-    for (const NodeId input : node.inputs)
-      if (list_.outside(s, input) || border_here[input.value])
-        list_.touch(task, list_.border(chunk, input), Mode::read);
-    if (step.work != Work::statistics && border_here[node.id.value])
-      list_.touch(task, list_.border(chunk, node.id), Mode::write);
-    touch_parameters(task, node, chunk.group);
-    touch_meeting(list_, task, s, step, chunk);
-    task.flops += list_.flops(step, chunk);
-  }
+  for (const Instruction& step : steps) compute(task, s, step, chunk, border_here);
+}
+
+void PartLowering::compute(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
+                           const std::vector<bool>& border_here) {
+  const Node& node = graph_.node(step.node);
+  if (node.id == graph_.input() || node.id == graph_.loss())
+    list_.touch(task, list_.samples(chunk), Mode::read);
+  for (const NodeId input : node.inputs)
+    if (list_.outside(s, input) || border_here[input.value])
+      list_.touch(task, list_.border(chunk, input), Mode::read);
+  if (step.work != Work::statistics && border_here[node.id.value])
+    list_.touch(task, list_.border(chunk, node.id), Mode::write);
+  touch_parameters(task, node, chunk.group);
+  touch_meeting(list_, task, s, step, chunk);
+  task.flops += list_.flops(step, chunk);
 }
 
 void PartLowering::backward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join) {
@@ -32,9 +35,13 @@ void PartLowering::backward(SegmentId s, std::uint32_t part, const Chunk& chunk,
   if (steps.empty() && !program.weight_gradients.empty()) return;
   Task& task = list_.task_for(chunk.group, join);
   task.actions.push_back({.phase = Phase::backward, .segment = s, .part = part, .chunk = chunk.id});
-  list_.touch_arena(task, s, chunk, false);
+  list_.touch_arena(task, s, chunk, part == 0 && list_.recomputed(s));
   const Borders here = list_.borders(s);
   for (const Instruction& step : steps) {
+    if (!goes_back(step.work)) {
+      compute(task, s, step, chunk, here.values);
+      continue;
+    }
     const Node& node = graph_.node(step.node);
     if (node.id == graph_.loss()) list_.touch(task, list_.samples(chunk), Mode::read);
     read_for_backward(task, s, step, chunk, here);

@@ -20,6 +20,9 @@ class PartLowering {
   void weight_gradients(SegmentId s, std::uint32_t part);
 
  private:
+  // An instruction of forward.
+  void compute(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
+               const std::vector<bool>& border_here);
   // Values and gradients in buffers of their own that an instruction of backward reads.
   void read_for_backward(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
                          const Borders& here);

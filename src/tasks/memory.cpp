@@ -1,6 +1,7 @@
 #include "tasks/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "graph/op.h"
@@ -8,16 +9,27 @@
 namespace regatta {
 namespace {
 
+// Instructions from the first that uses a tensor to the last.
+struct Life {
+  std::size_t born = std::numeric_limits<std::size_t>::max();
+  std::size_t dies = 0;
+  bool meets(const Life& other) const { return born <= other.dies && other.born <= dies; }
+};
+
+// Where values are computed again, a tensor has a life in forward and another in backward.
 struct Tensor {
   std::size_t* offset;  // where the answer goes
   std::size_t bytes = 0;
-  std::size_t born = std::numeric_limits<std::size_t>::max();
-  std::size_t dies = 0;
+  std::array<Life, 2> lives;
 
-  void used_at(std::size_t time) {
-    born = std::min(born, time);
-    dies = std::max(dies, time);
+  void used_at(std::size_t time, std::size_t life) {
+    lives[life].born = std::min(lives[life].born, time);
+    lives[life].dies = std::max(lives[life].dies, time);
   }
+  bool lives_beside(const Tensor& other) const {
+    return lives[0].meets(other.lives[0]) || lives[1].meets(other.lives[1]);
+  }
+  bool is_used() const { return lives[0].born <= lives[0].dies || lives[1].born <= lives[1].dies; }
 };
 
 // Largest first, each at the lowest gap among those alive at the same time.
@@ -29,8 +41,7 @@ std::size_t place(std::vector<Tensor>& tensors) {
   for (Tensor& tensor : tensors) {
     std::size_t offset = 0;
     for (const Tensor* other : placed) {
-      const bool together = tensor.born <= other->dies && other->born <= tensor.dies;
-      if (!together || *other->offset + other->bytes <= offset) continue;
+      if (!tensor.lives_beside(*other) || *other->offset + other->bytes <= offset) continue;
       if (offset + tensor.bytes <= *other->offset) break;
       offset = *other->offset + other->bytes;
     }
@@ -83,7 +94,7 @@ Borders borders_of(const Graph& graph, NodeId first, NodeId last, Pass pass,
 
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
                     const Program& program, const std::vector<ValueForm>& forms,
-                    std::int64_t capacity) {
+                    std::int64_t capacity, bool recomputed) {
   const std::size_t nodes = graph.nodes().size();
   ArenaMap map;
   map.values.assign(nodes, ArenaMap::absent);
@@ -100,39 +111,45 @@ ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
     return id >= first && id <= last && !borders.gradients[id.value];
   };
 
-  std::size_t time = 0;
-  for (const Part& part : program.forward) {
-    for (const Instruction& step : part) {
-      const Node& node = graph.node(step.node);
-      for (const NodeId input : node.inputs)
-        if (value_inside(input)) values[input.value].used_at(time);
-      if (step.work != Work::statistics && value_inside(node.id))
-        values[node.id.value].used_at(time);
-      stashes[node.id.value].used_at(time);
-      ++time;
+  std::size_t time = 0, life = 0;
+  const auto run_forward = [&](const Instruction& step) {
+    const Node& node = graph.node(step.node);
+    for (const NodeId input : node.inputs)
+      if (value_inside(input)) values[input.value].used_at(time, life);
+    if (step.work != Work::statistics && value_inside(node.id))
+      values[node.id.value].used_at(time, life);
+    stashes[node.id.value].used_at(time, life);
+    ++time;
+  };
+  const auto run_backward = [&](const Instruction& step) {
+    const Node& node = graph.node(step.node);
+    if (node.op->backward_reads_output && value_inside(node.id))
+      values[node.id.value].used_at(time, life);
+    if (gradient_inside(node.id)) gradients[node.id.value].used_at(time, life);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const NodeId input = node.inputs[i];
+      if (node.op->backward_reads_input && value_inside(input))
+        values[input.value].used_at(time, life);
+      if (gives_input_gradients(step.work) && flow.mode(node.id, i) != GradientMode::none &&
+          gradient_inside(input))
+        gradients[input.value].used_at(time, life);
     }
-  }
-  for (const Part& part : program.backward) {
-    for (const Instruction& step : part) {
-      const Node& node = graph.node(step.node);
-      if (node.op->backward_reads_output && value_inside(node.id))
-        values[node.id.value].used_at(time);
-      if (gradient_inside(node.id)) gradients[node.id.value].used_at(time);
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const NodeId input = node.inputs[i];
-        if (node.op->backward_reads_input && value_inside(input)) values[input.value].used_at(time);
-        if (gives_input_gradients(step.work) && flow.mode(node.id, i) != GradientMode::none &&
-            gradient_inside(input))
-          gradients[input.value].used_at(time);
-      }
-      stashes[node.id.value].used_at(time);
-      ++time;
-    }
-  }
+    stashes[node.id.value].used_at(time, life);
+    ++time;
+  };
+  for (const Part& part : program.forward)
+    for (const Instruction& step : part) run_forward(step);
+  if (recomputed) life = 1;
+  for (const Part& part : program.backward)
+    for (const Instruction& step : part)
+      if (goes_back(step.work))
+        run_backward(step);
+      else
+        run_forward(step);
 
   std::vector<Tensor> tensors;
   const auto take = [&](Tensor tensor, std::size_t& offset, std::size_t bytes) {
-    if (tensor.born > tensor.dies || bytes == 0) return;
+    if (!tensor.is_used() || bytes == 0) return;
     tensor.offset = &offset;
     tensor.bytes = align_up(bytes);
     tensors.push_back(tensor);

@@ -42,9 +42,10 @@ struct Borders {
 Borders borders_of(const Graph& graph, NodeId first, NodeId last, Pass pass,
                    const Program& program);
 
+// `recomputed`: nothing inside lives from forward to backward.
 ArenaMap plan_arena(const Graph& graph, NodeId first, NodeId last, Pass pass,
                     const Program& program, const std::vector<ValueForm>& forms,
-                    std::int64_t capacity);
+                    std::int64_t capacity, bool recomputed = false);
 
 // Every tensor starts on a cache line.
 constexpr std::size_t align_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }

@@ -39,9 +39,10 @@ NodeEngine::NodeEngine(Clock& clock, const NodeWork& work, const RankHosts& host
     spreads_.push_back(work.spread(p, options_.seed));
     for (int i = 0; i < work.pools()[p].workers; ++i) workers_.push_back({.pool = p});
   }
-  const std::vector<double> slowness = slowness_of(work.blueprint().plan);
-  for (std::size_t w = 0; w < std::min(slowness.size(), workers_.size()); ++w)
-    workers_[w].slowness = slowness[w];
+  const std::vector<WorkerPower> powers = powers_of(work.blueprint().plan);
+  for (std::size_t w = 0; w < std::min(powers.size(), workers_.size()); ++w)
+    workers_[w].power = powers[w];
+  joules_.assign(work.pools().size(), 0);
   if (!work.several_memories()) return;
   for (std::uint32_t b = 0; b < work.list().buffers.size(); ++b) {
     first_copy_.push_back(copies_.size());
@@ -184,10 +185,10 @@ void NodeEngine::assign_tasks() {
     Worker& worker = workers_[static_cast<std::size_t>(w)];
     std::vector<ReadyTask>& ready = ready_[worker.pool];
     if (worker.task >= 0) continue;
-    const std::ptrdiff_t found = turns_.pick(ready, w);
+    const std::ptrdiff_t found = turns_.pick(ready, w, clock_.now());
     if (found < 0) continue;
     const auto chosen = static_cast<std::size_t>(found);
-    turns_.taken(ready[chosen]);
+    turns_.taken(ready[chosen], w);
     const std::int64_t id =
         number(ready[chosen].list, static_cast<std::size_t>(ready[chosen].order));
     ready.erase(ready.begin() + found);
@@ -258,10 +259,12 @@ void NodeEngine::start_work(int w) {
 void NodeEngine::finish(int w) {
   Worker& worker = workers_[static_cast<std::size_t>(w)];
   const std::int64_t id = std::exchange(worker.task, -1);
+  turns_.ended(w);
   --busy_[worker.pool];
   const std::size_t task = task_of(id);
   const std::int64_t step = step_of(id);
   at(id).end = clock_.now();
+  joules_[worker.pool] += worker.power.watts * (at(id).end - at(id).taken);
   if (work_.several_memories()) {
     const int here = work_.pools()[worker.pool].memory;
     for (const Access& access : work_.list().tasks[task].accesses)

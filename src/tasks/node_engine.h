@@ -60,6 +60,8 @@ class NodeEngine {
     return workers_[static_cast<std::size_t>(worker)].pool;
   }
   double bytes_fetched() const { return bytes_fetched_; }
+  // Of the tasks that have ended, by the watts that the plan gives a pool's workers.
+  double joules(std::size_t pool) const { return joules_[pool]; }
 
  private:
   struct Worker {
@@ -72,7 +74,7 @@ class NodeEngine {
     double delay = 0;  // seconds of the runtime before the task starts
     double left = 1;   // part of the task's work, from 1 to 0
     Clock::WorkId under_way = 0;
-    double slowness = 1;     // as the plan says
+    WorkerPower power = {};  // as the plan says
     double time_factor = 1;  // of this run of its task, by Spread
   };
   struct BufferCopy {
@@ -109,7 +111,7 @@ class NodeEngine {
   // Seconds of a worker's whole task while `busy` workers of its pool have a task.
   double seconds(const Worker& worker, int busy) const {
     const std::size_t task = task_of(worker.task);
-    return worker.slowness * worker.time_factor * work_.seconds(task, busy, shift(task));
+    return worker.power.slow * worker.time_factor * work_.seconds(task, busy, shift(task));
   }
   double shift(std::size_t task) const {
     return options_.shifts.empty() ? 0 : options_.shifts[task];
@@ -139,6 +141,7 @@ class NodeEngine {
   std::vector<std::size_t> first_copy_;        // by buffer
   std::vector<BufferCopy> copies_;
   double bytes_fetched_ = 0;
+  std::vector<double> joules_;                  // by pool
   std::map<int, std::deque<Message>> sending_;  // by route, of a pipeline; the first is on its way
   bool releasing_several_ = false;  // no task is assigned before all that become ready now have
 };

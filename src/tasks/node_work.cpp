@@ -33,8 +33,7 @@ NodeCosts::NodeCosts(const Blueprint& blueprint, const TaskList& list, const Tas
 
 NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
                    std::vector<FixedPlace> places, bool several_ranks)
-    : NodeCosts(blueprint, list, costs),
-      places_(std::move(places), workers_of(blueprint.plan).size()) {
+    : NodeCosts(blueprint, list, costs) {
   exchanged_.resize(list.tasks.size());
   if (several_ranks) find_exchanges();
   levels_.resize(pools().size());
@@ -44,6 +43,8 @@ NodeWork::NodeWork(const Blueprint& blueprint, const TaskList& list, const TaskC
   if (staged()) submit_side_by_side();
   submission_seconds_ = std::ranges::max(submission_);
   connect();
+  places_ = StepPlaces(std::move(places), workers_of(blueprint.plan).size(),
+                       pace_of(blueprint.plan, busiest_seconds(), ranks_));
 }
 
 void NodeWork::find_exchanges() {

@@ -1,12 +1,16 @@
 #include "tasks/placement.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "tasks/dependencies.h"
 
 namespace regatta {
 namespace {
+
+constexpr std::int64_t most_in_flight = 64;  // steps of a plan, see faults()
 
 // Whether a task only loads. It waits for nothing but a free buffer, so it fills gaps; in an order
 // it would hold others up.
@@ -185,10 +189,13 @@ std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,
   return order;
 }
 
-StepPlaces::StepPlaces(std::vector<FixedPlace> places, std::size_t workers)
-    : places_(std::move(places)), turns_(workers, 0) {
-  for (const FixedPlace& place : places_)
+StepPlaces::StepPlaces(std::vector<FixedPlace> places, std::size_t workers,
+                       std::shared_ptr<const Pace> pace)
+    : places_(std::move(places)), turns_(workers, 0), pace_(std::move(pace)) {
+  for (FixedPlace& place : places_) {
+    place.pace = pace_.get();
     if (place.turn > 0) ++turns_[static_cast<std::size_t>(place.worker)];
+  }
 }
 
 FixedPlace StepPlaces::at(std::size_t task, std::int64_t step) const {
@@ -197,7 +204,50 @@ FixedPlace StepPlaces::at(std::size_t task, std::int64_t step) const {
   return place;
 }
 
-std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
+std::shared_ptr<const Pace> pace_of(const Plan& plan, std::vector<double> seconds,
+                                    std::vector<double> ranks) {
+  if (plan.pace_s <= 0) return nullptr;
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return std::make_shared<const Pace>(
+      Pace{plan.pace_s, powers_of(plan), std::move(seconds), std::move(ranks), all});
+}
+
+std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker, double now) {
+  ended(worker);
+  const std::ptrdiff_t found = choose(ready, worker);
+  if (found < 0) return none;
+  return leaves(ready[static_cast<std::size_t>(found)], worker, now) ? rest : found;
+}
+
+void Turns::ended(int worker) {
+  Running& task = running_[static_cast<std::size_t>(worker)];
+  if (const auto step = paced_.find(task.list); step != paced_.end())
+    step->second.left -= std::exchange(task.seconds, 0);
+}
+
+bool Turns::leaves(const ReadyTask& task, int worker, double now) {
+  const Pace* pace = task.fixed.pace;
+  if (!pace || static_cast<std::size_t>(worker) >= pace->workers.size()) return false;
+  if (pace != pace_) {  // of another run, whose lists are counted from the beginning
+    pace_ = pace;
+    paced_.clear();
+    last_due_ = 0;
+    std::ranges::fill(running_, Running{});
+  }
+  const auto [step, begins] = paced_.try_emplace(task.list);
+  if (begins) {
+    last_due_ = std::max(last_due_, now) + pace->step_s;
+    step->second = {last_due_, pace->all_seconds};
+    // Of the steps before, a few are on their way at most.
+    while (paced_.begin()->first + most_in_flight < task.list) paced_.erase(paced_.begin());
+  }
+  double work = 0;  // earlier steps' too
+  for (auto each = paced_.begin(); each != std::next(step); ++each) work += each->second.left;
+  return regatta::leaves(*pace, static_cast<std::size_t>(task.order), worker, work,
+                         step->second.due - now);
+}
+
+std::ptrdiff_t Turns::choose(std::span<const ReadyTask> ready, int worker) {
   if (ready.empty()) return -1;
   const auto free = [](const ReadyTask& task) { return task.fixed.worker < 0; };
   if (std::ranges::all_of(ready, free))
@@ -219,7 +269,12 @@ std::ptrdiff_t Turns::pick(std::span<const ReadyTask> ready, int worker) {
   return allowed_.empty() ? -1 : where_[regatta::pick(allowed_, worker)];
 }
 
-void Turns::taken(const ReadyTask& task) { skip(task.fixed); }
+void Turns::taken(const ReadyTask& task, int worker) {
+  if (const Pace* pace = task.fixed.pace)
+    running_[static_cast<std::size_t>(worker)] = {
+        task.list, pace->seconds[static_cast<std::size_t>(task.order)]};
+  skip(task.fixed);
+}
 
 void Turns::skip(const FixedPlace& place) {
   if (place.turn == 0) return;

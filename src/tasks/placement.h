@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -42,28 +44,54 @@ std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks, s
 class StepPlaces {
  public:
   StepPlaces() = default;
-  StepPlaces(std::vector<FixedPlace> places, std::size_t workers);
+  StepPlaces(std::vector<FixedPlace> places, std::size_t workers,
+             std::shared_ptr<const Pace> pace = {});
 
   FixedPlace at(std::size_t task, std::int64_t step) const;
 
  private:
   std::vector<FixedPlace> places_;   // by task, of the first step
   std::vector<std::int64_t> turns_;  // by worker: how many it has in a step
+  std::shared_ptr<const Pace> pace_;
 };
 
+// From the seconds and ranks of a list that trains, by task. None: the plan has no pace.
+std::shared_ptr<const Pace> pace_of(const Plan& plan, std::vector<double> seconds,
+                                    std::vector<double> ranks);
+
 // The policy where the plan binds some tasks to workers: a worker may take unbound tasks and its
-// own; of its own tasks that have a turn, only the one whose turn is next.
+// own; of its own tasks that have a turn, only the one whose turn is next. With a pace it also
+// counts what is left of each step.
 class Turns {
  public:
-  explicit Turns(std::size_t workers) : next_(workers, 1), skipped_(workers) {}
+  explicit Turns(std::size_t workers) : running_(workers), next_(workers, 1), skipped_(workers) {}
 
-  // Which of `ready` the worker takes; -1: none.
-  std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker);
-  void taken(const ReadyTask& task);
+  static constexpr std::ptrdiff_t none = -1;
+  static constexpr std::ptrdiff_t rest = -2;  // it leaves them to others; it should look again
+
+  // Which of `ready` the worker, which has nothing to do, takes `now`, in seconds.
+  std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker, double now);
+  void taken(const ReadyTask& task, int worker);
+  void ended(int worker);  // its task; known at the latest when it picks again
   // A task with a turn will never be ready: its worker's later turns do not wait for it.
   void skip(const FixedPlace& place);
 
  private:
+  struct PacedStep {
+    double due = 0;   // when it should be over
+    double left = 0;  // seconds of tasks that have not ended
+  };
+  struct Running {
+    std::int64_t list = 0;
+    double seconds = 0;
+  };
+  std::ptrdiff_t choose(std::span<const ReadyTask> ready, int worker);
+  bool leaves(const ReadyTask& task, int worker, double now);
+
+  const Pace* pace_ = nullptr;                   // of the steps below
+  std::map<std::int64_t, PacedStep> paced_;      // by list
+  double last_due_ = 0;                          // of the latest of them
+  std::vector<Running> running_;                 // by worker, of paced lists
   std::vector<std::int64_t> next_;               // by worker: its next turn
   std::vector<std::set<std::int64_t>> skipped_;  // by worker: turns after that
   std::vector<ReadyTask> allowed_;               // kept for its memory

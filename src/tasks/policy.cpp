@@ -1,6 +1,7 @@
 #include "tasks/policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace regatta {
@@ -9,6 +10,7 @@ namespace {
 
 // Chunks differ by a sample or two; data at hand is worth more than such a lead.
 constexpr double nearly = 0.95;
+constexpr double rounding = 1e-6;  // of times that were added up on different ways
 
 }  // namespace
 
@@ -25,6 +27,23 @@ std::size_t pick(std::span<const ReadyTask> ready, int worker) {
         (best == first || urgency(*task) < urgency(*best)))
       best = task;
   return static_cast<std::size_t>(best - ready.begin());
+}
+
+bool leaves(const Pace& pace, std::size_t task, int worker, double work, double time) {
+  // Joules of a second of work at full speed; of equal workers the first go first.
+  const auto price = [&](std::size_t w) {
+    return std::pair(pace.workers[w].slow * pace.workers[w].watts, w);
+  };
+  time *= 1 + rounding;
+  const double seconds = pace.seconds[task];
+  double room = 0, slowest = 0;  // of the workers that need less
+  for (std::size_t w = 0; w < pace.workers.size(); ++w) {
+    if (price(w) >= price(static_cast<std::size_t>(worker))) continue;
+    const double slow = pace.workers[w].slow;
+    room += seconds > 0 ? std::floor(time / (slow * seconds)) * seconds : work;  // whole tasks
+    slowest = std::max(slowest, slow);
+  }
+  return slowest > 0 && room >= work && time >= slowest * pace.ranks[task];
 }
 
 std::vector<double> ranks(std::vector<double> seconds, std::span<const Dependencies::Edge> edges) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "trace/loading.h"
 
 namespace regatta::trace {
 namespace {
@@ -124,10 +125,23 @@ class Doctor {
          slots ? "--reduction loop" : "--reduction slots");
   }
 
+  // Waiting for samples; where workers load for themselves, loading too.
   void loading() {
-    find(slept(Cause::loader), "waited for samples" + culprit({Cause::loader}),
-         "Loading is the bottleneck: store samples as arrays that need no decoding.",
-         "--data npy:X.npy,Y.npy");
+    const std::optional<Loading> measured = loading_in(record_, found_.window);
+    if (!measured || measured->times.seconds() <= 0) {
+      find(slept(Cause::loader), "waited for samples" + culprit({Cause::loader}),
+           "Loading is the bottleneck: store samples as arrays that need no decoding.",
+           "--data npy:X.npy,Y.npy");
+      return;
+    }
+    const bool feed_gpus = std::ranges::any_of(
+        record_.workers, [](const Worker& worker) { return worker.group == "host"; });
+    const Time own = feed_gpus ? 0 : static_cast<Time>(1e9 * measured->times.seconds());
+    const LoadAdvice advice = advice_on(measured->times, data_of(record_));
+    find(slept(Cause::loader) + own,
+         std::string(feed_gpus ? "waited for samples" : "loaded samples or waited for them") +
+             culprit({Cause::loader}) + "; " + advice.what,
+         "To load faster: " + advice.fix + ".", advice.flag.empty() ? "--workers" : advice.flag);
   }
 
   void queues() {

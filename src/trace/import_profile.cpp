@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "trace/import.h"
 #include "trace/sqlite.h"
 
@@ -186,9 +187,9 @@ class ProfileReader {
 Record import_profile(const std::filesystem::path& file) { return ProfileReader(file).run(); }
 
 Record import_trace(const std::filesystem::path& file) {
+  require_regular_file(file);
   std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file))
-    throw InputError("cannot read '" + file.string() + "'");
+  if (!in) throw InputError("cannot read '" + file.string() + "'");
   char magic[16] = {};
   in.read(magic, sizeof magic - 1);
   if (std::string_view(magic).starts_with("SQLite format")) return import_profile(file);

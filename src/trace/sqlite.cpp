@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 
 namespace regatta::trace {
 namespace {
@@ -23,6 +24,7 @@ int only_reading(void*, int action, const char*, const char* second, const char*
 }  // namespace
 
 Database::Database(const std::filesystem::path& file, Access access) : name_(file.string()) {
+  require_regular_file(file);
   const int flags = access == Access::read   ? SQLITE_OPEN_READONLY
                     : access == Access::make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                              : SQLITE_OPEN_READWRITE;

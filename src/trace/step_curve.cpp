@@ -18,6 +18,7 @@ void StepStretch::add(const StepStretch& next) {
   learning_rate = next.learning_rate;
   images_per_s = (many + more) / (many / images_per_s + more / next.images_per_s);
   loader_share = mean(loader_share, next.loader_share);
+  data_wait = mean(data_wait, next.data_wait);
 }
 
 Json to_json(const StepStretch& stretch) {
@@ -25,7 +26,8 @@ Json to_json(const StepStretch& stretch) {
             {"loss", stretch.loss},
             {"lr", stretch.learning_rate},
             {"images_per_s", stretch.images_per_s},
-            {"loader_share", stretch.loader_share}};
+            {"loader_share", stretch.loader_share},
+            {"data_wait", stretch.data_wait}};
   if (stretch.steps > 1)
     line.update(
         {{"steps", stretch.steps}, {"loss_min", stretch.loss_min}, {"loss_max", stretch.loss_max}});
@@ -48,6 +50,7 @@ std::optional<StepStretch> stretch_of(const Json& line) {
   stretch.loss_max = or_else("loss_max", stretch.loss);
   stretch.learning_rate = or_else("lr", 0.0);
   stretch.loader_share = or_else("loader_share", 0.0);
+  stretch.data_wait = or_else("data_wait", 0.0);
   return stretch;
 }
 

@@ -19,6 +19,7 @@ struct StepStretch {
   double learning_rate = 0;  // of the last
   double images_per_s = 0;   // of all together
   double loader_share = 0;   // their mean
+  double data_wait = 0;      // the mean share of a step in which it waited for its first samples
 
   void add(const StepStretch& next);  // the stretch that follows it
 };

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/random.h"
+#include "data/load_clock.h"
 #include "train/mixup.h"
 
 namespace regatta {
@@ -51,6 +52,7 @@ class Batch {
     }
     std::vector<std::uint8_t> stored(positions.size() * elements());
     read(positions, reinterpret_cast<std::byte*>(stored.data()), labels);
+    const LoadClock transforms(&LoadingTimes::transforms);
     std::ranges::copy(stored, samples);
   }
 
@@ -99,6 +101,7 @@ StepInput mixed(const Batch& batch, std::int64_t count, const Mixing& mixing) {
     batch.read_floats(range(first, wanted), samples, labels.data());
     batch.read_floats(std::span(mixing.partners).subspan(static_cast<std::size_t>(first), many),
                       partners.data(), partner_labels.data());
+    const LoadClock transforms(&LoadingTimes::transforms);
     const float share = mixing.share, own = 1 - share;
     for (std::size_t i = 0; i < partners.size(); ++i)
       samples[i] = own * samples[i] + share * partners[i];

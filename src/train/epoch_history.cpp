@@ -6,6 +6,8 @@ namespace regatta {
 
 void EpochHistory::add(const EpochRecord& record) {
   loading_seconds_ += record.loader_share * record.duration.count();
+  waited_seconds_ += record.data_wait * record.duration.count();
+  loading_ += record.loading;
   seconds_ += record.duration.count();
   epochs_.push_back(record);
   if (epochs_.size() < most_) return;

@@ -18,11 +18,14 @@ class EpochHistory {
   // The share of loading in the workers' time: the mean over all epochs there were, weighted by
   // their durations.
   double loader_share() const { return seconds_ > 0 ? loading_seconds_ / seconds_ : 0; }
+  double data_wait() const { return seconds_ > 0 ? waited_seconds_ / seconds_ : 0; }
+  const LoadingTimes& loading() const { return loading_; }  // of all epochs there were
 
  private:
   std::size_t most_;
   std::vector<EpochRecord> epochs_;
-  double loading_seconds_ = 0, seconds_ = 0;
+  double loading_seconds_ = 0, waited_seconds_ = 0, seconds_ = 0;
+  LoadingTimes loading_;
 };
 
 }  // namespace regatta

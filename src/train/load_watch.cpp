@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/shell_word.h"
+#include "data/load_clock.h"
+#include "trace/loading.h"
 
 namespace regatta {
 
@@ -19,54 +20,74 @@ LoadWatch::LoadWatch(const Plan& plan) {
   loading_workers_ = std::max(workers, 1);
 }
 
+namespace {
+
+void keep(bool latest, std::atomic<LoadWatch::Clock::rep>& kept) {
+  const LoadWatch::Clock::rep own = LoadWatch::Clock::now().time_since_epoch().count();
+  LoadWatch::Clock::rep known = kept;
+  while ((latest ? own > known : own < known) && !kept.compare_exchange_weak(known, own)) {
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
   auto step = std::make_shared<Step>();
-  step->busy = busy_;
+  step->sums = sums_;
   step->loaded = only_load_ ? 0 : INT64_MAX;
-  input.load = [step, all = only_load_, load = std::move(input.load)](auto... arguments) {
+  input.load = [step, latest = only_load_, load = std::move(input.load)](auto... arguments) {
+    LoadClock::take();  // what this thread did before is no part of it
     const Clock::time_point begin = Clock::now();
     load(arguments...);
     const Clock::time_point end = Clock::now();
-    *step->busy += std::chrono::nanoseconds(end - begin).count();
-    Clock::rep known = step->loaded;
-    const Clock::rep own = end.time_since_epoch().count();
-    while ((all ? own > known : own < known) && !step->loaded.compare_exchange_weak(known, own)) {
-    }
+    LoadingTimes own = LoadClock::take();
+    own.other = std::max(0.0, Seconds(end - begin).count() - own.seconds());
+    step->sums->add(own);
+    keep(latest, step->loaded);
+  };
+  input.sent = [step](std::chrono::nanoseconds took) {
+    LoadingTimes own;
+    own.wire = Seconds(took).count();
+    step->sums->add(own);
+    keep(/*latest=*/true, step->sent);
   };
   return step;
 }
 
-LoaderShare LoadWatch::of_step(const Step& step, Clock::time_point begin, Clock::time_point end) {
-  const std::int64_t busy = *busy_;
-  const double spent = 1e-9 * static_cast<double>(busy - std::exchange(counted_, busy));
-  const double room = Seconds(end - begin).count() * loading_workers_;
-  LoaderShare result;
-  result.share = room > 0 ? std::min(1.0, spent / room) : 0;
-  const Clock::time_point loaded{Clock::duration(step.loaded.load())};
-  if (loaded > begin && loaded < end) result.waited = loaded - begin;
-  epoch_busy_ += spent;
-  epoch_room_ += room;
-  epoch_waited_ += result.waited;
-  return result;
+LoaderUse LoadWatch::use_of(Seconds waited, Seconds lasted, const LoadingTimes& times) const {
+  const double room = lasted.count() * loading_workers_;
+  return {room > 0 ? std::min(1.0, times.seconds() / room) : 0, waited, lasted, times};
 }
 
-LoaderShare LoadWatch::of_epoch() {
-  const double busy = std::exchange(epoch_busy_, 0.0), room = std::exchange(epoch_room_, 0.0);
-  return {room > 0 ? std::min(1.0, busy / room) : 0, std::exchange(epoch_waited_, Seconds{})};
+LoaderUse LoadWatch::of_step(const Step& step, Clock::time_point begin, Clock::time_point end) {
+  // StarPU's own schedulers do not tell when samples have come to a GPU.
+  const bool sent = only_load_ && step.sent > 0;
+  const Clock::time_point loaded{Clock::duration(sent ? step.sent.load() : step.loaded.load())};
+  const Seconds waited = loaded > begin && loaded < end ? Seconds(loaded - begin) : Seconds{};
+  const LoadingTimes times = sums_->take();
+  epoch_waited_ += waited;
+  epoch_lasted_ += end - begin;
+  epoch_times_ += times;
+  return use_of(waited, end - begin, times);
 }
 
-std::string LoadWatch::verdict(const LoaderShare& epoch, const std::string& data) const {
+LoaderUse LoadWatch::of_epoch() {
+  return use_of(std::exchange(epoch_waited_, Seconds{}), std::exchange(epoch_lasted_, Seconds{}),
+                std::exchange(epoch_times_, {}));
+}
+
+std::string LoadWatch::verdict(const LoaderUse& epoch, const std::string& data) const {
   // Workers that only load are the limit when they are never idle; those that also compute, when
   // they load most of the time.
   if (epoch.share < (only_load_ ? 0.9 : 0.5)) return "";
-  char text[160];
+  char text[200];
   std::snprintf(text, sizeof text,
                 "the loader, not the compute, limits: %.0f%% of %.0f loading workers' time, and "
-                "steps waited %.1f s for it",
-                100 * epoch.share, loading_workers_, epoch.waited.count());
-  const bool prepared = data.starts_with("shards:");
-  return text + (prepared ? std::string("; more --workers may help")
-                          : "; try regatta data prepare " + shell_word(data));
+                "steps waited %.1f s for it, %.0f%% of the time; ",
+                100 * epoch.share, loading_workers_, epoch.waited.count(),
+                100 * epoch.waited_share());
+  const trace::LoadAdvice advice = trace::advice_on(epoch.times, data);
+  return text + advice.what + ": " + advice.fix;
 }
 
 }  // namespace regatta

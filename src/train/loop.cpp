@@ -211,7 +211,10 @@ class Loop {
     const double sum = std::exchange(step_loss_, 0.0);
     record.loss = sum / static_cast<double>(record.samples);
     record.duration = result.finished - last_finish_;
-    record.loader_share = loads_.of_step(*oldest.loads, last_finish_, result.finished).share;
+    const LoaderUse loader = loads_.of_step(*oldest.loads, last_finish_, result.finished);
+    record.loader_share = loader.share;
+    record.data_wait = loader.waited_share();
+    record.loading = loader.times;
     last_finish_ = result.finished;
     speed_.add(record.duration + std::exchange(rested_, Seconds{}), record.samples);
     if (speed_.steps() == SpeedMeter::warm_up_steps) others_.read();
@@ -269,9 +272,11 @@ class Loop {
   }
 
   void note_loading(EpochRecord& record) {
-    const LoaderShare loading = loads_.of_epoch();
-    record.loader_share = loading.share;
-    if (std::string text = loads_.verdict(loading, data_->info().spec); !text.empty())
+    const LoaderUse loader = loads_.of_epoch();
+    record.loader_share = loader.share;
+    record.data_wait = loader.waited_share();
+    record.loading = loader.times;
+    if (std::string text = loads_.verdict(loader, data_->info().spec); !text.empty())
       record.notes.push_back(std::move(text));
     const SkippedSamples skipped = data_->skipped();
     record.skipped = skipped.count;

@@ -22,6 +22,8 @@ struct StepRecord {
   std::int64_t samples = 0, correct = 0;
   Seconds duration{};       // since the step before it finished, or the rest after that one
   double loader_share = 0;  // of the time of the workers that load, spent loading
+  double data_wait = 0;     // of the duration, in which it waited for its first samples
+  LoadingTimes loading{};   // what it did
 };
 
 // Where a run stands between two steps. With weights and optimizer state it is all a run goes on

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -159,7 +160,15 @@ Ranks::Ranks(std::shared_ptr<Transport> transport) : transport_(std::move(transp
     const bool alone = std::ranges::count(hosts_, hosts_[r]) == 1;
     node_names_.push_back(alone ? hosts_[r] : hosts_[r] + "-" + std::to_string(local));
   }
+  presence_.emplace(transport_, [this](int rank) { end_without(rank); });
   take_own_cpus();
+}
+
+void Ranks::end_without(int rank) const {
+  if (first() || rank == 0)
+    std::cerr << "\nregatta: " << names_[static_cast<std::size_t>(rank)]
+              << " is silent; start the run again, by --resume if it has begun" << std::endl;
+  transport_->end_all(try_again_code);
 }
 
 void Ranks::take_own_cpus() {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "train/job.h"
 #include "transport/launcher.h"
+#include "transport/presence.h"
 
 namespace regatta {
 
@@ -48,11 +49,16 @@ class Ranks {
  private:
   explicit Ranks(std::shared_ptr<Transport> transport);
   void take_own_cpus();
+  void end_without(int rank) const;
 
   std::shared_ptr<Transport> transport_;
   std::vector<std::string> hosts_, names_, node_names_;
   std::vector<int> machines_;
+  std::optional<Presence> presence_;
 };
+
+// The exit code of a run that can be taken up again, as sysexits.h has it: EX_TEMPFAIL.
+constexpr int try_again_code = 75;
 
 // Which of `allowed` CPUs the i-th of `ranks` processes on a machine takes: as equal parts as can
 // be, at least one CPU each.

@@ -15,6 +15,7 @@
 #include "base/shell_word.h"
 #include "base/version.h"
 #include "platform/machine.h"
+#include "trace/loading.h"
 #include "train/checkpoint.h"
 #include "train/class_results.h"
 
@@ -81,7 +82,8 @@ trace::StepStretch as_stretch(const StepRecord& record) {
           .loss_max = record.loss,
           .learning_rate = record.learning_rate,
           .images_per_s = static_cast<double>(record.samples) / record.duration.count(),
-          .loader_share = record.loader_share};
+          .loader_share = record.loader_share,
+          .data_wait = record.data_wait};
 }
 
 Seconds event_interval(Seconds since_start) {
@@ -192,6 +194,8 @@ void RunFolder::write_point(const trace::StepStretch& point) {
     }
     scalar("learning_rate", point.learning_rate);
     scalar("images_per_s", point.images_per_s);
+    scalar("loader_share", point.loader_share);
+    scalar("data_wait", point.data_wait);
   });
 }
 
@@ -201,6 +205,8 @@ void RunFolder::on_epoch(const EpochRecord& record) {
             {"train_loss", record.train_loss},
             {"train_accuracy", record.train_accuracy},
             {"loader_share", record.loader_share},
+            {"data_wait", record.data_wait},
+            {"loading", trace::to_json(record.loading)},
             {"skipped", record.skipped}};
   if (record.test_accuracy) {
     json["test_loss"] = *record.test_loss;
@@ -211,8 +217,12 @@ void RunFolder::on_epoch(const EpochRecord& record) {
   if (record.epoch <= epochs_shown || now - last_epoch_event_ > event_interval(now - started_)) {
     last_epoch_event_ = now;
     event([&](EventFile& events) {
+      const auto scalar = [&](const std::string& name, const Json& value) {
+        if (value.is_number()) events.scalar("epoch/" + name, last_step_, value.get<float>());
+      };
       for (const auto& [name, value] : json.items())
-        if (name != "epoch") events.scalar("epoch/" + name, last_step_, value.get<float>());
+        if (name != "epoch") scalar(name, value);
+      for (const auto& [name, value] : json["loading"].items()) scalar("loading_" + name, value);
     });
   }
   score_ = Score{record.test_accuracy, record.test_loss.value_or(record.train_loss)};

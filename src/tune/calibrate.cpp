@@ -189,7 +189,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
 
 std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& recipe,
                                            const std::shared_ptr<const Dataset>& data, int workers,
-                                           Seconds budget) {
+                                           Seconds budget, const std::vector<int>& more_teams) {
   CalibrationOptions options;
   options.workers = workers;
   options.layout = default_cpu_layout();
@@ -200,6 +200,9 @@ std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& rec
   const bool few = granules_of(graph, recipe.batch) < workers;
   if (few || meets(graph))
     for (int team = workers; team >= (few ? 2 : std::max(2, workers / 2)); team /= 2)
+      options.teams.push_back(team);
+  for (const int team : more_teams)
+    if (std::ranges::find(options.teams, team) == options.teams.end())
       options.teams.push_back(team);
   return calibrate(graph, recipe, data, options);
 }

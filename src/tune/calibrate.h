@@ -45,6 +45,7 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
 // are few for large ones.
 std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& recipe,
                                            const std::shared_ptr<const Dataset>& data, int workers,
-                                           Seconds budget = Seconds(1.5));
+                                           Seconds budget = Seconds(1.5),
+                                           const std::vector<int>& more_teams = {});
 
 }  // namespace regatta

@@ -204,7 +204,7 @@ class CalibrationCell::Impl {
   // Whole chunks find less of their data in the caches than small ones, so they are measured if
   // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
-    constexpr std::int64_t probe = 4;
+    constexpr std::int64_t probe = 4;  // samples: with one, they tell what each more costs
     if (largest_ <= probe || sizes_.whole) return largest_;
     first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/json_reader.h"
@@ -74,11 +76,9 @@ class DeviceSearch {
     const std::int64_t pieces = granules_of(graph_, recipe_.batch);
     PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
     const int cpus = cpus_to_compute(options);
-    // Each core on a chunk of its own, or a team: of a power of two, as teams are measured, and as
-    // kernels share out few samples to all their threads.
+    // Each core on a chunk of its own, or teams.
     std::vector<int> teams{options_.team.value_or(1)};
-    if (!options_.team && cpus > 1)
-      teams.push_back(static_cast<int>(std::bit_floor(static_cast<unsigned>(cpus))));
+    if (!options_.team) std::ranges::copy(teams_beside_gpu(options), std::back_inserter(teams));
     for (const Layout layout : gpu_layouts(options_, recipe_.precision))
       for (const int team : teams) {
         options.gpu_layout = layout;
@@ -180,6 +180,14 @@ void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options
   if (const int cpus = cpus_to_compute(options); options.team.value_or(1) > cpus)
     throw InputError("--team " + std::to_string(*options.team) +
                      ": beside a GPU, which keeps a CPU, use 1 to " + std::to_string(cpus));
+}
+
+std::vector<int> teams_beside_gpu(const PlanOptions& options) {
+  const int cpus = cpus_to_compute(options);
+  if (cpus < 2) return {};
+  std::set<int> teams{static_cast<int>(std::bit_floor(static_cast<unsigned>(cpus)))};
+  for (int many = 2; cpus / many > 1; many *= 2) teams.insert(cpus / many);
+  return {teams.begin(), teams.end()};
 }
 
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,

@@ -19,6 +19,11 @@ void leave_out_devices(PlanOptions& options, bool cores_can, bool gpu_can);
 // shares.
 void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options);
 
+// Threads of the teams that are to be compared beside a GPU, one team to each chunk: one team of a
+// power of two, as kernels share out few samples to all their threads; or two, four, ... of all
+// cores, down to teams of two.
+std::vector<int> teams_beside_gpu(const PlanOptions& options);
+
 // options.devices names a GPU. With options.devices_open any of the three ways may be chosen;
 // otherwise the devices named compute, all of them.
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,

@@ -12,6 +12,7 @@
 #include "tune/balance.h"
 #include "tune/calibrate.h"
 #include "tune/choose_devices.h"
+#include "tune/recomputation.h"
 #include "tune/stored_profile.h"
 #include "tune/trial_ranking.h"
 #include "tune/trials.h"
@@ -152,7 +153,14 @@ void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_
   const Known known = known_at_best(job, plan, job.profile);
   if (known.share >= known_enough) return;
   if (!computes(plan, DeviceKind::cuda) && !worth(known.step)) return;
-  measure([&] { return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers); });
+  PlanOptions beside_gpu = plan;
+  beside_gpu.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const std::vector<int> teams = computes(plan, DeviceKind::cuda) && !plan.team
+                                     ? teams_beside_gpu(beside_gpu)
+                                     : std::vector<int>{};
+  measure([&] {
+    return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers, Seconds(1.5), teams);
+  });
 }
 
 // Leaves out candidates that do not fit into memory, unless none does.
@@ -233,6 +241,10 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   plan.gpu_slowness = take_gpu_slowness(slow_cores);
   // Before anything is measured.
   if (!computes(plan, DeviceKind::cuda)) slow_workers(slow, plan.workers);
+  if (plan.recompute)
+    if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
+        !chosen.empty())
+      std::cerr << chosen << "\n";
 
   if (tuning.by_costs && has_choice(plan, job.recipe.precision)) {
     require_memory_to_measure(job, plan);

@@ -29,7 +29,7 @@ class Refinement {
   std::string store(const ProfileStore& store);
 
  private:
-  static constexpr int timed_steps = 5;
+  static constexpr int timed_steps = 5;  // their median ignores two that were disturbed
 
   Executor& executor_;
   std::string data_;

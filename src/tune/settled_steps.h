@@ -43,7 +43,7 @@ class SettledSteps : public TrainObserver {
   const std::vector<double>& seconds() const { return seconds_; }  // of each
   double run_seconds() const { return run_; }                      // of all steps, settled or not
 
-  static constexpr Seconds settling_time{0.15};
+  static constexpr Seconds settling_time{0.15};  // 50 periods of the system's scheduler
 
  private:
   double wanted_;

@@ -1,6 +1,7 @@
 // Classes by name, data that moved, and predictions for people, through the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,37 @@ TEST_F(ClassNames, DecideWhatEvalComparesWith) {
     EXPECT_EQ(two.at("confusion")[label], whole.at("confusion")[label]);
   }
   EXPECT_EQ(two["per_class"][0].at("count"), 0);
+}
+
+TEST_F(ClassNames, OfShardsDecideToo) {
+  train_run();
+  const std::string two = part("two", {{"class1", "class1"}, {"class2", "class2"}});
+  ASSERT_EQ(run_regatta({"data", "prepare", two, "--out", at("shards")}).code, 0);
+  const Json of_images = json_of({"eval", at("run"), "--data", two});
+  const Json of_shards = json_of({"eval", at("run"), "--data", "shards:" + at("shards")});
+  EXPECT_EQ(of_shards.at("samples"), 16);
+  EXPECT_EQ(of_shards.at("per_class"), of_images.at("per_class"));
+}
+
+TEST_F(ClassNames, DecideWhatPredictCountsAsRight) {
+  train_run();
+  // Under their own names the images are right as often as eval says; exchanged, as often as not.
+  const std::string two = part("two", {{"class1", "class1"}, {"class2", "class2"}});
+  const std::string exchanged = part("exchanged", {{"class1", "class2"}, {"class2", "class1"}});
+  double right = 0;
+  for (const std::string& data : {two, exchanged}) {
+    const Json predicted =
+        json_of({"predict", "--run", at("run"), "--data", data, "--csv", at("p.csv")});
+    EXPECT_EQ(predicted.at("accuracy"), json_of({"eval", at("run"), "--data", data})["accuracy"]);
+    EXPECT_EQ(predicted.at("predictions").size(), 16u);
+    right += predicted.at("accuracy").get<double>();
+  }
+  const Json whole = json_of({"eval", at("run")});
+  double taken_for_either = 0;
+  for (const int label : {1, 2})
+    for (const int answer : {1, 2})
+      taken_for_either += whole.at("confusion")[label][answer].get<double>();
+  EXPECT_NEAR(right, taken_for_either / 16, 1e-9);
 }
 
 TEST_F(ClassNames, ThatTheRunDoesNotKnowAreRefused) {
@@ -214,9 +246,12 @@ TEST_F(ClassNames, PredictNamesTheClassesOfImagesWithTheirProbabilities) {
 TEST_F(ClassNames, PredictFailsIfNoImageCanBeRead) {
   train_run();
   std::ofstream(at("broken.jpg")) << "no image";
-  const ProgramRun failed = run_regatta({"predict", "--run", at("run"), at("broken.jpg")});
+  ASSERT_EQ(::mkfifo(at("fifo.jpg").c_str(), 0600), 0);
+  const ProgramRun failed =
+      run_regatta({"predict", "--run", at("run"), at("broken.jpg"), at("fifo.jpg")});
   EXPECT_EQ(failed.code, 2);
-  EXPECT_THAT(failed.err, AllOf(HasSubstr(at("broken.jpg")), HasSubstr("none of the images")));
+  EXPECT_THAT(failed.err, AllOf(HasSubstr(at("broken.jpg")), HasSubstr(at("fifo.jpg")),
+                                HasSubstr("none of the images")));
 }
 
 TEST_F(ClassNames, PredictSeesImagesAsEvaluationDoes) {

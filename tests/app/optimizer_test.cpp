@@ -191,6 +191,45 @@ TEST(PlanObjective, FollowsPowerStatesThroughToTheSimulation) {
   EXPECT_EQ(read_json(planner.path("plan.json"))["plan"]["nodes"][0]["groups"][0]["state"], "eco");
 }
 
+// Two fast cores and two that take twice as long for a third of the joules; idle, none draws any.
+Json unequal_cores() {
+  Json node = node_of("box", 1e9, 0, 30);
+  Json& cores = node["groups"][0];
+  cores["count"] = 4;
+  cores["slow_cores"] = {{"count", 2}, {"slow", 2}, {"active_watts", 5}};
+  return platform_of({node});
+}
+
+TEST(PlanObjective, LetsCoresThatNeedMoreJoulesRestIfTheDeadlineAllows) {
+  Planner planner;
+  const std::string file = written(planner, "unequal.json", unequal_cores());
+  const Json fastest = planner.plan(file, "time");
+  EXPECT_FALSE(fastest.contains("pace_s"));
+  const Json unhurried = planner.plan(file, "energy");
+  const double deadline = 1.4 * step_of(fastest);
+  const Json hurried = planner.plan(file, "energy", {"--deadline", std::to_string(deadline)});
+  EXPECT_LE(step_of(hurried), deadline);
+  EXPECT_GT(hurried["pace_s"].get<double>(), 0.9 * step_of(fastest));
+  EXPECT_THAT(planner.out, HasSubstr("its pace"));
+  EXPECT_LT(joules_of(hurried), 0.9 * joules_of(fastest));
+  EXPECT_LT(joules_of(unhurried), 0.8 * joules_of(hurried)) << "the slow cores alone";
+  for (const Json* each : {&fastest, &hurried, &unhurried}) {
+    EXPECT_LE((*each)["bound"]["step_s"].get<double>(), step_of(*each));
+    EXPECT_LE((*each)["bound"]["energy_j"].get<double>(), joules_of(*each));
+  }
+  // The choice is in the plan file, and what follows it takes as long and draws as much.
+  planner.plan(file, "energy", {"--deadline", std::to_string(deadline)});
+  const Json plan = read_json(planner.path("plan.json"))["plan"];
+  EXPECT_EQ(plan["pace_s"], hurried["pace_s"]);
+  EXPECT_EQ(plan["nodes"][0]["groups"][0]["powers"][3]["watts"], 5);
+  const ProgramRun run = run_regatta({"simulate", planner.path("plan.json"), "--platform", file,
+                                      "--json", planner.path("simulated.json")});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json simulated = read_json(planner.path("simulated.json"));
+  EXPECT_NEAR(simulated["step_s"].get<double>() / step_of(hurried), 1, 0.05);
+  EXPECT_NEAR(simulated["energy_j"].get<double>() / joules_of(hurried), 1, 0.05);
+}
+
 TEST(PlanObjective, CountsNodesThatRestAsThePlatformSays) {
   Planner planner;
   Json spare = node_of("spare", 1e6, 50, 60);
@@ -216,6 +255,12 @@ TEST(PlanObjective, RefusesWhatTheBoundForbids) {
   EXPECT_THAT(refused("--power-cap", "10"), HasSubstr("which nodes draw at rest"));
   EXPECT_THAT(refused("--joules", "1e-9"), HasSubstr("--joules 1e-09 J cannot be kept"));
   EXPECT_FALSE(fs::exists(planner.path("plan.json")));
+  Json small = node_of("small", 1e9, 1, 2);
+  small["groups"][0]["memory_bytes"] = 1000;
+  const ProgramRun full =
+      planner.run_plan(written(planner, "small.json", platform_of({small})), "time");
+  EXPECT_EQ(full.code, 2);
+  EXPECT_THAT(full.err, HasSubstr("memory of all devices together holds 0 samples"));
   const ProgramRun alone = run_regatta({"plan", "--model", "lenet5", "--deadline", "3"});
   EXPECT_EQ(alone.code, 2);
   EXPECT_THAT(alone.err, HasSubstr("need --objective"));

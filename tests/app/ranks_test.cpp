@@ -169,6 +169,80 @@ TEST_F(RankedProgram, OneStoreHoldsTheTasksOfAllRanksByNode) {
   EXPECT_NE(doctor.output.find("clocks are matched to within"), std::string::npos) << doctor.output;
 }
 
+TEST_F(RankedProgram, CompareLaysArrivalsOfEachRankSideBySide) {
+  const ProgramResult trained =
+      mpirun(2, train("run", {"--steps", "6", "--shares", "20,12", "--segments", "block",
+                              "--update", "ring", "--trace", "--trace-steps", "2:5"}));
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  const std::string run = (folder_.path() / "run").string();
+  const fs::path json = folder_.path() / "compare.json";
+  const ProgramResult compared =
+      run_program({regatta_program().string(), "compare", run, "--json", json.string()});
+  ASSERT_EQ(compared.status, 0) << compared.output;
+  std::map<std::string, Json> rows;
+  const Json result = read_json(json);
+  for (const Json& row : result["rows"]) rows[row["quantity"].get<std::string>()] = row;
+  ASSERT_TRUE(rows.contains("exchange_s")) << compared.output;
+  for (const char* column : {"bound", "planned", "simulated", "measured"}) {
+    EXPECT_GT(rows["exchange_s"][column].get<double>(), 0) << column;
+  }
+  int buckets = 0;
+  const Json nodes = run_json("run")["plan"]["nodes"];
+  for (const auto& [quantity, row] : rows) {
+    if (!quantity.starts_with("messages exchange ")) continue;
+    ++buckets;
+    for (const Json& node : nodes) {
+      const std::string arrival = "arrival " + quantity.substr(sizeof "messages " - 1) + ", " +
+                                  node["name"].get<std::string>();
+      ASSERT_TRUE(rows.contains(arrival)) << arrival;
+      for (const char* column : {"planned", "simulated", "measured"})
+        EXPECT_GT(rows[arrival][column].get<double>(), 0) << arrival << " " << column;
+    }
+  }
+  EXPECT_GT(buckets, 1);
+}
+
+TEST_F(RankedProgram, BenchScalingMeasuresNumbersOfRanks) {
+  const fs::path json = folder_.path() / "scaling.json";
+  const Words bench{regatta_program().string(),
+                    "bench",
+                    "scaling",
+                    "--model",
+                    "lenet5",
+                    "--batch",
+                    "32",
+                    "--steps",
+                    "6",
+                    "--repeats",
+                    "1",
+                    "--segments",
+                    "block"};
+  const auto with = [&](const Words& more) {
+    Words words = bench;
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const ProgramResult result = with({"--ranks", "2,1", "--json", json.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  const Json rows = read_json(json)["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows) {
+    EXPECT_GT(row["images_per_s"].get<double>(), 0);
+    EXPECT_GT(row["ideal_images_per_s"].get<double>(), 0);
+  }
+  EXPECT_EQ(rows[0]["ranks"], 1);
+  EXPECT_DOUBLE_EQ(rows[0]["speedup"].get<double>(), 1);
+  EXPECT_TRUE(rows[0]["exchange_s"].is_null());
+  for (const char* field : {"exchange_s", "simulated_exchange_s", "exchange_bound_s"})
+    EXPECT_GT(rows[1][field].get<double>(), 0) << field;
+
+  const ProgramResult hosts = with({"--ranks", "1,3", "--hosts", "a,b"});
+  EXPECT_EQ(hosts.status, 2);
+  EXPECT_NE(hosts.output.find("--ranks 1,3: --hosts names only 2"), std::string::npos)
+      << hosts.output;
+  EXPECT_EQ(with({"--ranks", "64"}).status, 2);
+}
+
 // A plan for two nodes of one core each, the first three times as fast, that are no hosts of ours.
 std::string plan_for_two_nodes(const fs::path& folder) {
   const auto node = [](const char* name, double flops) {

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <limits>
 #include <random>
 
+#include "app/optimized_candidate.h"
 #include "app/optimized_plan.h"
 #include "app/optimizer_problem.h"
 #include "models/models.h"
+#include "optimize/model.h"
 #include "plan/segments.h"
 #include "sim/simulate.h"
 
@@ -19,13 +24,20 @@ constexpr std::uint32_t platforms = 12;
 // overhead and each message: they may be so many times apart.
 constexpr double most_apart = 1.25;
 
-Recipe small_recipe() {
+Recipe recipe_of(std::int64_t batch) {
   Recipe recipe;
   recipe.model = "lenet5";
   recipe.input = Shape{1, 28, 28};
   recipe.classes = 10;
-  recipe.batch = 48;
+  recipe.batch = batch;
   return recipe;
+}
+Recipe small_recipe() { return recipe_of(48); }
+
+NodeOptions plan_options() {
+  NodeOptions options;
+  options.plan.layout = Layout::blocked16;
+  return options;
 }
 
 const Graph& network() {
@@ -76,8 +88,8 @@ struct Played {
   double step_s = 0, energy_j = 0;
 };
 
-Played played(const Platform& platform, const Plan& plan) {
-  sim::PreparedFleet fleet(network(), small_recipe(), platform, {});
+Played played(const Platform& platform, const Plan& plan, const Recipe& recipe = small_recipe()) {
+  sim::PreparedFleet fleet(network(), recipe, platform, {});
   fleet.follow(plan);
   const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 4});
   return {made.step_s.front(), made.energy_j.front()};
@@ -123,8 +135,7 @@ TEST(SimulatedBound, NoPlanIsSimulatedBelowIt) {
     SCOPED_TRACE(number);
     Draw draw(number);
     const Platform platform = drawn_platform(draw);
-    NodeOptions options;
-    options.plan.layout = Layout::blocked16;
+    const NodeOptions options = plan_options();
     const optimize::Bound bound = optimize::lower_bounds(
         optimizer_problem(network(), small_recipe(), platform, {}, options), {});
     EXPECT_GT(bound.step_s, 0);
@@ -153,6 +164,151 @@ TEST(SimulatedBound, NoPlanIsSimulatedBelowIt) {
     }
   }
   EXPECT_GT(several, static_cast<int>(platforms) / 2) << "most have an exchange";
+}
+
+// --- every plan of small problems ----------------------------------------------------------------
+
+constexpr std::int64_t few_samples = 6;
+
+// Of all nodes together, nothing left out; of nodes that are alike the first has the largest share.
+void for_all_shares(const Platform& platform,
+                    const std::function<void(const std::vector<DeviceShare>&)>& then) {
+  std::vector<DeviceShare> devices;
+  const std::function<void(std::size_t, int, std::int64_t, std::int64_t)> go_on =
+      [&](std::size_t kind, int copy, std::int64_t left, std::int64_t most) {
+        if (kind == platform.nodes.size()) {
+          if (left == 0) then(devices);
+          return;
+        }
+        const PlatformNode& node = platform.nodes[kind];
+        if (copy == node.count) return go_on(kind + 1, 0, left, left);
+        for (std::int64_t share = 0; share <= std::min(left, most); ++share) {
+          if (share > 0) devices.push_back({node_name(node, copy), "cpu", share});
+          go_on(kind, copy + 1, left - share, share);
+          if (share > 0) devices.pop_back();
+        }
+      };
+  go_on(0, 0, few_samples, few_samples);
+}
+
+// Stages on these nodes in this order, with all borders between them.
+void for_all_borders(const std::vector<std::string>& nodes,
+                     const std::function<void(const std::vector<Stage>&)>& then) {
+  const auto last = static_cast<std::uint32_t>(segments_named(network(), "block").size()) - 1;
+  std::vector<Stage> stages;
+  const std::function<void(std::uint32_t)> go_on = [&](std::uint32_t first) {
+    const std::size_t left = nodes.size() - stages.size();
+    for (std::uint32_t end = left == 1 ? last : first; end + left <= last + 1; ++end) {
+      stages.push_back({nodes[nodes.size() - left], "cpu", first, end});
+      if (left == 1)
+        then(stages);
+      else
+        go_on(end + 1);
+      stages.pop_back();
+    }
+  };
+  go_on(0);
+}
+
+// The least that any plan is simulated to take: all shares with every exchange, and pipelines over
+// all of the nodes, in any order, in 1, 2, 3 and 6 chunks.
+struct Least {
+  double step_s = std::numeric_limits<double>::infinity();
+  double energy_j = std::numeric_limits<double>::infinity();
+  int plans = 0;
+};
+
+Least least_simulated(const Platform& platform) {
+  Least least;
+  const Recipe recipe = recipe_of(few_samples);
+  const auto play_out = [&](const Plan& plan) {
+    const Played made = played(platform, plan, recipe);
+    least.step_s = std::min(least.step_s, made.step_s);
+    least.energy_j = std::min(least.energy_j, made.energy_j);
+    ++least.plans;
+  };
+  for_all_shares(platform, [&](const std::vector<DeviceShare>& devices) {
+    for (const NodeUpdate update : optimize::all_updates()) {
+      NodeOptions options = plan_options();
+      options.update = update;
+      play_out(plan_for_devices(network(), recipe, platform, devices, options));
+      if (devices.size() == 1) break;
+    }
+  });
+  std::vector<std::string> nodes = node_names(platform);
+  std::ranges::sort(nodes);
+  if (nodes.size() < 2) return least;
+  do {
+    for_all_borders(nodes, [&](const std::vector<Stage>& stages) {
+      for (const std::int64_t chunks : {1, 2, 3, 6}) {
+        NodeOptions options = plan_options();
+        options.plan.chunks = {{chunks}};
+        play_out(plan_over_stages(network(), recipe, platform, stages, options));
+      }
+    });
+  } while (std::ranges::next_permutation(nodes).found);
+  return least;
+}
+
+// REGATTA_SIMULATED_PROBLEMS: how many; a thousand take about an hour.
+std::uint32_t problems() {
+  const char* wanted = std::getenv("REGATTA_SIMULATED_PROBLEMS");
+  return wanted ? static_cast<std::uint32_t>(std::atoi(wanted)) : 8;
+}
+
+// Up to three nodes.
+Platform small_platform(Draw& draw) {
+  Platform platform = drawn_platform(draw);
+  if (platform.node_count() > 3)
+    for (PlatformNode& node : platform.nodes) node.count = 1;
+  return platform;
+}
+
+void tell(const char* what, std::vector<double> ratios) {
+  std::ranges::sort(ratios);
+  const auto at = [&](double part) {
+    return ratios[static_cast<std::size_t>(part * static_cast<double>(ratios.size() - 1))];
+  };
+  std::printf("%-36s %6.3f %6.3f %6.3f %6.3f\n", what, at(0), at(0.5), at(0.9), at(1));
+}
+
+TEST(SimulatedOptimum, LiesBetweenTheBoundAndThePlanThatIsChosen) {
+  std::vector<double> time_over, time_gap, energy_over, energy_gap;
+  int plans = 0;
+  for (std::uint32_t number = 0; number < problems(); ++number) {
+    SCOPED_TRACE(number);
+    Draw draw(number + 1000);
+    const Platform platform = small_platform(draw);
+    const Least least = least_simulated(platform);
+    plans += least.plans;
+    const Recipe recipe = recipe_of(few_samples);
+    const auto chosen = [&](optimize::Objective objective) {
+      const Plan plan =
+          optimized_plan(network(), recipe, platform, {}, plan_options(), {.objective = objective})
+              .plan;
+      return played(platform, plan, recipe);
+    };
+    const Played fastest = chosen(optimize::Objective::time);
+    const Played leanest = chosen(optimize::Objective::energy);
+    const optimize::Bound bound = optimize::lower_bounds(
+        optimizer_problem(network(), recipe, platform, {}, plan_options()), {});
+    EXPECT_LE(bound.step_s, std::min(least.step_s, fastest.step_s));
+    EXPECT_LE(bound.energy_j, std::min(least.energy_j, leanest.energy_j));
+    time_over.push_back(fastest.step_s / least.step_s);
+    energy_over.push_back(leanest.energy_j / least.energy_j);
+    time_gap.push_back(least.step_s / bound.step_s);
+    energy_gap.push_back(least.energy_j / bound.energy_j);
+  }
+  std::printf("%u problems, %d plans simulated          least median    90%%   most\n", problems(),
+              plans);
+  tell("chosen / best simulated, seconds", time_over);
+  tell("chosen / best simulated, joules", energy_over);
+  tell("best simulated / bound, seconds", time_gap);
+  tell("best simulated / bound, joules", energy_gap);
+  for (std::vector<double>* ratios : {&time_over, &energy_over}) {
+    std::ranges::sort(*ratios);
+    EXPECT_LE((*ratios)[ratios->size() / 2], 1.02);
+  }
 }
 
 }  // namespace

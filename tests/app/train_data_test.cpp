@@ -147,11 +147,20 @@ TEST_F(TrainData, TheLoadersShareIsInTheMetrics) {
   const Json result = train("shares", spec);
   EXPECT_GT(result.at("epochs").at(0).at("loader_share"), 0);
   EXPECT_GT(result.at("loader_share"), 0);
+  const Json loading = result.at("loading");
+  EXPECT_GT(loading.at("seconds"), 0);
+  EXPECT_GT(loading.at("decoding"), 0) << "JPEG files";
+  EXPECT_NEAR(loading.at("reading").get<double>() + loading.at("decoding").get<double>() +
+                  loading.at("transforms").get<double>() + loading.at("wire").get<double>() +
+                  loading.at("other").get<double>(),
+              1, 1e-9);
+  EXPECT_GE(result.at("data_wait"), 0);
   EXPECT_THAT(last.out, HasSubstr("% of the workers' time for loading"));
   std::ifstream metrics(folder.path() / "shares" / "metrics.jsonl");
   std::string line;
   std::getline(metrics, line);
   EXPECT_TRUE(Json::parse(line).contains("loader_share")) << line;
+  EXPECT_TRUE(Json::parse(line).contains("data_wait")) << line;
 }
 
 TEST_F(TrainData, NormalisationMayBeGiven) {

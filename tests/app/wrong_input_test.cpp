@@ -234,6 +234,13 @@ TEST_F(WrongInput, AWrongFileIsRefused) {
       {into + "--init @/fifo", {"fifo': it is not a regular file"}},
       {into + "--init /dev/zero", {"/dev/zero': it is not a regular file"}},
       {train_npy + "npy:@/fifo,@/labels.npy", {"fifo': it is not a regular file"}},
+      {train_npy + "idx:@/fifo,@/fifo", {"fifo': it is a pipe to which nobody writes"}},
+      {train_npy + "tfrecord:@/fifo", {"fifo': it is not a regular file"}},
+      {"train --out @/new --plan @/fifo", {"fifo': it is a pipe to which nobody writes"}},
+      {"train --out @/new --plan /dev/zero", {"/dev/zero': it is not a regular file"}},
+      {"plan --model tiny --platform @/fifo", {"fifo': it is a pipe to which nobody writes"}},
+      {"trace @/fifo", {"fifo': it is not a regular file"}},
+      {"trace --import @/fifo --out @/t.sqlite", {"fifo': it is not a regular file"}},
       {"train --model tiny --data mnist", {"regatta data get mnist"}, "REGATTA_CACHE=/nonexistent"},
   });
 }

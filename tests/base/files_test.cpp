@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <ostream>
@@ -105,7 +106,10 @@ TEST(Files, AFifoBringsItsReaderTheBytes) {
   const fs::path fifo = folder.path() / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   require_writable(fifo);  // waits for no reader, and does not end what one reads
-  auto reader = std::async(std::launch::async, [&] { return read_file(fifo); });
+  auto reader = std::async(std::launch::async, [&] {
+    std::ifstream in(fifo);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  });
   write_file(fifo, "bytes");
   EXPECT_EQ(reader.get(), "bytes");
   EXPECT_TRUE(fs::is_fifo(fifo));
@@ -189,6 +193,31 @@ TEST(Files, AFailedReadNamesTheFileAndTheCause) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_text([&] { read_file(folder.path() / "none"); }), HasSubstr("none': No such"));
   EXPECT_THAT(error_text([&] { read_file(folder.path()); }), HasSubstr("it is a folder"));
+}
+
+TEST(Files, ReadingWaitsForNobodyAndEnds) {
+  const TemporaryFolder folder;
+  const fs::path fifo = folder.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(error_text([&] { read_file(fifo); }),
+              HasSubstr("fifo': it is a pipe to which nobody writes"));
+  EXPECT_THAT(error_text([] { read_file("/dev/zero"); }), HasSubstr("it is not a regular file"));
+}
+
+// As a shell hands over the output of a program: regatta ... <(program).
+TEST(Files, APipeIsReadToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Descriptor reads(ends[0]);
+  const std::string text(200'000, 'x');  // more than a pipe holds
+  auto writer = std::async(std::launch::async, [&] {
+    const Descriptor file(ends[1]);
+    std::size_t done = 0;
+    while (done < text.size())
+      done += static_cast<std::size_t>(::write(file.get(), text.data() + done, text.size() - done));
+  });
+  EXPECT_EQ(read_file("/proc/self/fd/" + std::to_string(reads.get())), text);
+  writer.get();
 }
 
 // Sets a variable for one test and puts back what was there.

@@ -7,6 +7,7 @@
 #include "graph/program.h"
 #include "models/models.h"
 #include "parity/formula.h"
+#include "support/distance.h"
 #include "support/executor_run.h"
 #include "support/gpu_here.h"
 #include "support/grouped.h"
@@ -14,22 +15,6 @@
 
 namespace regatta {
 namespace {
-
-template <class T>
-std::vector<double> joined(const Tensors<T>& tensors) {
-  std::vector<double> all;
-  for (const auto& tensor : tensors) all.insert(all.end(), tensor.begin(), tensor.end());
-  return all;
-}
-
-double distance(const std::vector<double>& a, const std::vector<double>& truth) {
-  double apart = 0, length = 0;
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    apart += (a[i] - truth[i]) * (a[i] - truth[i]);
-    length += truth[i] * truth[i];
-  }
-  return std::sqrt(apart / length);
-}
 
 struct Cut {
   std::vector<std::int64_t> chunks;  // one number: so many equal ones

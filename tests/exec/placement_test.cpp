@@ -250,5 +250,26 @@ TEST(SlowWorkers, TakeSoManyTimesAsLong) {
   EXPECT_GT(shortest[1], 10 * shortest[0]);
 }
 
+TEST(Pace, AWorkerThatNeedsMoreJoulesRestsWhileTheOtherIsInTime) {
+  Plan plan = plan_of_four();
+  plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 9}, {.slow = 1, .watts = 2}};
+  std::vector<float> paced, unpaced;
+  const trace::Record fast = recorded(plan, 3, &unpaced);
+  plan.pace_s = 100;  // far longer than any machine takes
+  const trace::Record slow = recorded(plan, 3, &paced);
+  ASSERT_EQ(slow.tasks.size(), fast.tasks.size());
+  for (const trace::Task& task : slow.tasks) EXPECT_EQ(task.worker, 1);
+  EXPECT_EQ(paced, unpaced);
+}
+
+TEST(Pace, AllWorkersHelpWhereTimeIsShort) {
+  Plan plan = plan_of_four();
+  plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 9}, {.slow = 1, .watts = 2}};
+  plan.pace_s = 1e-9;
+  std::set<std::int32_t> workers;
+  for (const trace::Task& task : recorded(plan, 20).tasks) workers.insert(task.worker);
+  EXPECT_EQ(workers.size(), 2u);
+}
+
 }  // namespace
 }  // namespace regatta

@@ -13,6 +13,7 @@
 #include "parity/formula.h"
 #include "plan/rank_plan.h"
 #include "plan/shares.h"
+#include "support/distance.h"
 #include "support/executor_run.h"
 #include "support/grouped.h"
 #include "support/mpirun.h"
@@ -38,11 +39,11 @@ struct Way {
   const char* scheduler = own_scheduler;
 };
 
-std::vector<std::int64_t> shares_for(std::int64_t batch, Shares kind) {
+std::vector<std::int64_t> shares_for(std::int64_t batch, Shares kind, std::int64_t granule = 1) {
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks()->size(); ++rank)
     speeds.push_back(kind == Shares::equal ? 1 : 1 + 2 * rank);
-  return shares_by_speed(speeds, batch);
+  return shares_by_speed(speeds, batch, granule);
 }
 
 struct RankedPlan {
@@ -109,6 +110,15 @@ TEST_P(RankedParity, IsAsNearToFloat64AsPyTorchsFloat32) {
   EXPECT_EQ(fixture.compare_states(graph, run.states, {}), Failures{});
 }
 
+std::string name_of(const testing::TestParamInfo<Way>& each) {
+  const Way& way = each.param;
+  std::string name = std::string(way.model) + "_" + std::string(node_update_name(way.update)) +
+                     (way.shares == Shares::equal ? "_equal_" : "_uneven_") + way.segments + "_" +
+                     way.scheduler;
+  std::ranges::replace(name, ':', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     AllWays, RankedParity,
     testing::Values(Way{"tiny", NodeUpdate::ring}, Way{"tiny", NodeUpdate::tree},
@@ -119,14 +129,49 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{"lenet5", NodeUpdate::ring, Shares::uneven, "op", "lws"},
                     Way{"resnet20", NodeUpdate::ring, Shares::uneven, "block"},
                     Way{"resnet20", NodeUpdate::replicated, Shares::equal, "step", "eager"}),
-    [](const auto& each) {
-      const Way& way = each.param;
-      std::string name = std::string(way.model) + "_" + std::string(node_update_name(way.update)) +
-                         (way.shares == Shares::equal ? "_equal_" : "_uneven_") + way.segments +
-                         "_" + way.scheduler;
-      std::ranges::replace(name, ':', '_');
-      return name;
-    });
+    name_of);
+
+// The full cross takes minutes for each number of ranks: scripts/rank-cross asks for it.
+std::vector<Way> crossed(const std::vector<const char*>& models) {
+  std::vector<Way> ways;
+  if (!std::getenv("REGATTA_RANK_CROSS")) return ways;
+  for (const char* model : models)
+    for (const NodeUpdate update :
+         {NodeUpdate::ring, NodeUpdate::tree, NodeUpdate::hierarchical, NodeUpdate::server_cpu,
+          NodeUpdate::replicated, NodeUpdate::chain, NodeUpdate::mpi})
+      for (const Shares shares : {Shares::equal, Shares::uneven})
+        ways.push_back({model, update, shares, "block"});
+  return ways;
+}
+INSTANTIATE_TEST_SUITE_P(Cross, RankedParity,
+                         testing::ValuesIn(crossed({"lenet5", "resnet18", "resnet50"})), name_of);
+
+// Batch norm by groups of two samples. The truth is plain loops in double.
+class RankedGroups : public RankedParity {};
+
+TEST_P(RankedGroups, AreAsNearToFloat64AsPlainLoops) {
+  const Way& way = GetParam();
+  constexpr std::int64_t batch = 12, group = 2;
+  const Graph graph = grouped(fuse(build_model(way.model)), group);
+  static const ReferenceResult<double> truth =
+      reference_run(graph, make_input<double>(graph, batch));
+  static const ReferenceResult<float> plain = reference_run(graph, make_input<float>(graph, batch));
+  PlanOptions options;
+  options.segments = way.segments;
+  const RankedPlan plan =
+      ranked(graph, batch, options, shares_for(batch, way.shares, group), way.update);
+  const ExecutedRun run =
+      execute_by({}, graph, plan.own, make_input<float>(graph, batch), 1, plan.ranks);
+  const auto expect_near = [](const std::vector<double>& found, const std::vector<double>& own,
+                              const std::vector<double>& exact) {
+    EXPECT_LT(distance(found, exact), std::max(3 * distance(own, exact), 1e-5));
+  };
+  expect_near(joined(run.gradients), joined(plain.parameter_gradients),
+              joined(truth.parameter_gradients));
+  expect_near(joined(run.states), joined(plain.states), joined(truth.states));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cross, RankedGroups, testing::ValuesIn(crossed({"resnet20"})), name_of);
 
 ExecutedRun run_alone(const Graph& graph, std::int64_t batch, PlanOptions options,
                       const OptimizerSettings& optimizer, const ReferenceInput<float>& input) {
@@ -295,6 +340,18 @@ TEST_F(RankedFailure, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
   }
 }
 
+// Started apart for the same reason. MPI must neither write to memory that is gone nor wait for the
+// others, which never begin this sum.
+class RankedSum : public RankedRun {};
+
+TEST_F(RankedSum, CanBeGivenUp) {
+  ranks()->open_channels(1);
+  if (ranks()->rank() > 0) return;
+  std::vector<float> values(1 << 16, 1.0f);
+  const std::unique_ptr<Message> sum = ranks()->sum(0, values);
+  EXPECT_FALSE(sum->done());
+}
+
 class RanksOverMpi : public testing::Test {
  protected:
   void SetUp() override {
@@ -313,6 +370,7 @@ TEST_F(RanksOverMpi, ThreeRanksPassThoseThatTellThemApart) {
   expect_success(3, "RankedRun.Deterministic*:*RankedParity*tiny*");
 }
 TEST_F(RanksOverMpi, AFailingRankEndsAll) { expect_success(3, "RankedFailure.*"); }
+TEST_F(RanksOverMpi, ASumThatIsGivenUpDoesNoHarm) { expect_success(2, "RankedSum.*"); }
 
 }  // namespace
 }  // namespace regatta

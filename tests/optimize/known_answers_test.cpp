@@ -90,6 +90,27 @@ TEST(KnownAnswers, ASlowLinkMakesOneSiteBetterThanTwo) {
   EXPECT_EQ(shares(problem, best(problem, Objective::time)), (Shares{20, 20}));
 }
 
+// Gradients of the last segment are there after 6 s of 10, those of the first at the end.
+TEST(KnownAnswers, LatenciesOfSegmentsPassSideBySideAndBytesOneAfterTheOther) {
+  Problem problem = always_on(20, {{"a", 1}, {"b", 1}});
+  problem.segments = {{.gradient_bytes = 1, .ready = 1}, {.gradient_bytes = 3, .ready = 0.6}};
+  for (NodeKind& node : problem.nodes)
+    for (DeviceState& state : node.devices[0].states) {
+      state.seconds = state.least = {{0, 0.4}, {0, 0.6}};
+      state.least_joules = {{}, {}};
+    }
+  const auto step_s = [&](double message_s, double byte_s) {
+    problem.exchange = [=](auto, NodeUpdate) { return ExchangeCost{message_s, byte_s}; };
+    const Choice choice = best(problem, Objective::time);
+    EXPECT_EQ(shares(problem, choice), (Shares{10, 10}));
+    return choice.outcome.step_s;
+  };
+  // All 4 bytes follow the last segment's 6 s, one byte follows the first one's 10 s.
+  EXPECT_DOUBLE_EQ(step_s(0, 0.5), 10.5);
+  EXPECT_DOUBLE_EQ(step_s(2, 0.5), 12.5) << "once, not for each segment";
+  EXPECT_DOUBLE_EQ(step_s(2, 2), 16);
+}
+
 TEST(KnownAnswers, ADeadlineNeedsTheHungryGpu) {
   // 100 samples: on 'box' 100 s and 10 J each; on 'gpu' 10 s and 50 J each, 20 W at rest.
   const Problem problem = switched_off(100, {{"box", 1, 5, 10}, {"gpu", 0.1, 20, 500}});

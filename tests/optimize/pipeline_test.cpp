@@ -107,7 +107,7 @@ TEST(Pipelines, PayWhereGradientsAreLargeAndBordersSmall) {
   // Two alike, 8 samples, 4 segments of 1 s a sample each. Gradients take 100 s on the link.
   Problem problem;
   problem.batch = problem.images = 8;
-  problem.segments.assign(4, {1e8, 10, 1, 1});
+  problem.segments.assign(4, {1e8, 10, 1});
   NodeKind node;
   node.count = 2;
   node.link_bandwidth = 4e6;

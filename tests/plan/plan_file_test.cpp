@@ -36,10 +36,14 @@ PlanFile some_file() {
       lenet5(), file.recipe,
       {.workers = 2, .chunks = std::vector<std::int64_t>{5, 7}, .segments = std::string("block")});
   file.plan.nodes[0].groups[0].slow = {1, 2.5};
+  file.plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 7}, {.slow = 3, .watts = 0.5}};
+  file.plan.pace_s = 0.25;
   file.plan.platform = "0123456789abcdef";
   file.platform_name = "a laptop";
   file.buckets = {{0, 4096}, {1, 64}};
   file.predicted = Prediction{{0.1, 0.09, 0.12}, 3.5, {{"here", "cpu", 0.08, 1 << 20, 3.0}}};
+  file.predicted->memories = {{"here", "node", 1, {{"parameters", 1000}, {"gradients", 24}}}};
+  file.plan.segments.front().recomputed = true;
   file.roles = {{"here", "cpu", Role::compute, "12 of 12 samples"},
                 {"there", "cpu", Role::rest, "its node is not among those chosen"}};
   return file;
@@ -74,6 +78,27 @@ TEST(PlanFile, SurvivesTheDisk) {
   EXPECT_EQ(to_json(back, lenet5()), to_json(file, lenet5()));
 }
 
+TEST(PlanFile, TellsMemoryByKindOfBuffer) {
+  Json json = to_json(some_file(), lenet5());
+  EXPECT_EQ(json["predicted"]["memories"][0]["bytes"], 1024);
+  EXPECT_EQ(plan_file_from_json(json, graph_of).predicted->memories.front().kinds.at("gradients"),
+            24);
+  json["predicted"]["memories"][0]["bytes"] = 1000;
+  EXPECT_TRUE(says(refusal(json), "predicted.memories[0].bytes: its kinds hold 1024"));
+  json["predicted"]["memories"][0]["kinds"]["gradients"] = -1;
+  EXPECT_TRUE(says(refusal(json), "predicted.memories[0].kinds.gradients"));
+}
+
+TEST(PlanFile, KeepsSegmentsThatAreComputedAgain) {
+  Json json = to_json(some_file(), lenet5());
+  EXPECT_TRUE(plan_file_from_json(json, graph_of).plan.segments.front().recomputed);
+  EXPECT_FALSE(json["plan"]["segments"].back().contains("recomputed"));
+  json["plan"]["segments"].back()["recomputed"] = true;
+  EXPECT_TRUE(says(refusal(json), "its last segment is computed again"));
+  json["plan"]["backward"] = "split";
+  EXPECT_TRUE(says(refusal(json), "use --backward whole"));
+}
+
 TEST(PlanFile, KnowsRolesByName) {
   Json json = to_json(some_file(), lenet5());
   EXPECT_EQ(json["roles"][1]["role"], "rest");
@@ -92,6 +117,7 @@ TEST(PlanFile, KeepsAFixedOrder) {
 TEST(PlanFile, KeepsStagesAndTheUpdateBetweenNodes) {
   PlanFile file = some_file();
   file.predicted.reset();
+  file.plan.segments.front().recomputed = false;
   file.plan.nodes.push_back(file.plan.nodes.front());
   file.plan.nodes.back().name = "there";
   file.plan.nodes[0].groups[0].chunks = {6, 6};
@@ -141,6 +167,19 @@ TEST(PlanFile, RefusesAnotherVersionAndOtherFiles) {
   EXPECT_TRUE(says(refusal(json), "another version"));
   for (const Json& other : {Json::array(), Json(3), Json::object(), Json{{"plan", 1}}})
     EXPECT_TRUE(says(refusal(other), "it is none")) << other;
+}
+
+TEST(PlanFile, KeepsPaceAndPowersAndTellsWhereTheyAreWrong) {
+  const Json json = to_json(some_file(), lenet5());
+  const Plan plan = plan_file_from_json(json, graph_of).plan;
+  EXPECT_EQ(plan.pace_s, 0.25);
+  EXPECT_EQ(plan.nodes[0].groups[0].powers, some_file().plan.nodes[0].groups[0].powers);
+  Json wrong = json;
+  wrong["plan"]["pace_s"] = -1;
+  wrong["plan"]["nodes"][0]["groups"][0]["powers"][1] = {{"slow", 0.5}, {"watts", 2}};
+  EXPECT_TRUE(says(refusal(wrong), "plan.pace_s: -1")) << refusal(wrong);
+  EXPECT_TRUE(says(refusal(wrong), "plan.nodes[0].groups[0].powers[1].slow: 0.5"))
+      << refusal(wrong);
 }
 
 // Written by the program of that time.

@@ -22,6 +22,32 @@ Recipe recipe_of(std::int64_t batch) {
   return recipe;
 }
 
+TEST(Segments, ThoseToBeComputedAgainAreNamedByNumberOrAll) {
+  const auto marked = [](std::size_t count, const std::string& choice) {
+    std::vector<Segment> segments(count);
+    mark_recomputed(segments, choice);
+    std::string text;
+    for (const Segment& segment : segments) text += segment.recomputed ? '1' : '0';
+    return text;
+  };
+  EXPECT_EQ(marked(4, "all"), "1110");
+  EXPECT_EQ(marked(4, "auto"), "0000");
+  EXPECT_EQ(marked(4, "1"), "0100");
+  EXPECT_EQ(marked(6, "0-1,3"), "110100");
+  const auto refusal = [&](std::size_t count, const std::string& choice) {
+    return error_text([&] { marked(count, choice); });
+  };
+  EXPECT_EQ(refusal(1, "all"),
+            "--recompute all: the plan has one segment; cut it by --segments block or a number");
+  EXPECT_EQ(refusal(4, "3"),
+            "--recompute 3: its segments are counted from 0 to 3, and the last one's backward "
+            "follows its forward at once");
+  EXPECT_EQ(refusal(4, "2-1"), "--recompute 2-1: a range goes up, such as 0-3");
+  for (const char* wrong : {"", "x", "0-", "0,", "0 1", "-1", "1-x"})
+    EXPECT_EQ(refusal(4, wrong), std::string("--recompute ") + wrong +
+                                     ": use auto, all, or segments counted from 0, such as 0-3,7");
+}
+
 TEST(Plan, SmallWorkStaysInOnePieceOnOneWorker) {
   const Graph graph = fuse(build_model("tiny"));
   const Plan plan = make_plan(graph, recipe_of(10), {.workers = 16});
@@ -213,6 +239,23 @@ TEST(Plan, SlowedWorkersAreHalfTheCompany) {
   EXPECT_EQ(contention_of(plan), (std::vector<double>{1, 1, 1}));
   plan.nodes[0].groups[0].slow = {1, 2, 2};
   EXPECT_EQ(contention_of(plan), (std::vector<double>{0.5, 0.75, 0.75}));
+}
+
+TEST(Plan, PowersAreOneForEachCpuWorkerAndAPaceNeedsThem) {
+  const Graph graph = fuse(build_model("tiny"));
+  Plan plan = make_plan(graph, recipe_of(12), {.workers = 2, .chunks = std::vector{2L}});
+  plan.pace_s = 1;
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "a pace without powers";
+  DeviceGroup& group = plan.nodes[0].groups[0];
+  group.powers = {{.slow = 1, .watts = 7}};
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "of one worker only";
+  group.powers.push_back({.slow = 4, .watts = 1});
+  EXPECT_TRUE(faults(plan, graph, 12).empty());
+  EXPECT_EQ(full_workers(group), 1.25);
+  group.slow = {2, 3};
+  EXPECT_EQ(powers_of(plan), (std::vector<WorkerPower>{{2, 7}, {4, 1}})) << "whichever is slower";
+  plan.scheduler = "lws";
+  EXPECT_EQ(faults(plan, graph, 12).size(), 1u) << "StarPU's schedulers know no pace";
 }
 
 TEST(Plan, NamesWhatIsWrongInItsJson) {

@@ -166,6 +166,26 @@ TEST(Platform, TellsWherePricesAreWrong) {
   EXPECT_THAT(refusal(json), HasSubstr("nodes[0].price.purchase"));
 }
 
+TEST(Platform, TellsOfSlowCores) {
+  Json json = two_nodes();
+  json["nodes"][0]["groups"][0]["slow_cores"] = {{"count", 3}, {"slow", 2}, {"active_watts", 2}};
+  const Platform platform = platform_from_json(json);
+  const PlatformGroup& cores = platform.nodes[0].groups[0];
+  EXPECT_EQ(cores.fast_cores(), 2.5) << "one, and three that do half as much";
+  EXPECT_EQ(cores.busy_watts(), 4 + 3 * 1);
+  EXPECT_EQ(platform.nodes[1].groups[0].fast_cores(), 4);
+  EXPECT_EQ(platform.nodes[1].groups[0].busy_watts(), 16);
+  EXPECT_EQ(platform_from_json(platform.to_json()), platform);
+  EXPECT_THAT(schema_faults(read_json(source / "schemas/platform.schema.json"), json),
+              testing::IsEmpty());
+  Json& slow = json["nodes"][0]["groups"][0]["slow_cores"];
+  slow = {{"count", 4}, {"slow", 0.5}, {"active_watts", 0.5}};
+  EXPECT_THAT(refusal(json),
+              AllOf(HasSubstr("nodes[0].groups[0].slow_cores.slow: 0.5"),
+                    HasSubstr("nodes[0].groups[0].slow_cores.count: a group of 4"),
+                    HasSubstr("nodes[0].groups[0].slow_cores.active_watts: is less than")));
+}
+
 TEST(Platform, SwitchesMustLeadToOneRoot) {
   Json json = two_nodes();
   json["network"] = {{"topology", "tree"},

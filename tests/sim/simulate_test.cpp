@@ -119,6 +119,65 @@ TEST(Simulate, TheEventClockAndSimGridGiveTheSameTimes) {
   }
 }
 
+// Eight seconds of work for a core that draws 20 W beyond idle, and one that takes twice as long
+// with 3 W.
+Simulated with_pace(double pace_s, std::int64_t steps = 1) {
+  Hand hand(2);
+  DeviceGroup& group = hand.blueprint.plan.nodes[0].groups[0];
+  group.powers = {{.slow = 1, .watts = 20}, {.slow = 2, .watts = 3}};
+  hand.blueprint.plan.pace_s = pace_s;
+  for (int i = 0; i < 8; ++i) hand.task(1, {{hand.buffer(), Mode::read_write}});
+  return hand.play(steps);
+}
+
+TEST(Simulate, WithAPaceCoresThatNeedMoreJoulesRest) {
+  // Two cores idle at 10 W.
+  const Simulated fastest = with_pace(0);
+  EXPECT_NEAR(fastest.step_s[0], 6, 1e-6) << "five and three, or six and two of the tasks";
+  const Simulated leanest = with_pace(16);
+  EXPECT_NEAR(leanest.step_s[0], 16, 1e-6) << "the slow core alone";
+  EXPECT_NEAR(leanest.energy_j[0], 16 * 20 + 16 * 3, 1e-3);
+  // In 11 s the slow core does five tasks; the fast one helps until what is left fits.
+  const Simulated between = with_pace(11);
+  EXPECT_LE(between.step_s[0], 11 + 1e-6);
+  EXPECT_GT(between.step_s[0], 8);
+  for (const Simulated* made : {&fastest, &leanest, &between}) {
+    double tasks = 0;
+    for (const GroupEnergy& row : made->energy) tasks += row.tasks_j;
+    double by_hand = 0;
+    for (const trace::Task& task : made->record.tasks)
+      by_hand += trace::seconds(task.end - task.start) * (task.worker == 0 ? 20 : 3);
+    EXPECT_NEAR(tasks, by_hand, 1e-3);
+  }
+}
+
+TEST(Simulate, StepsKeepTheirPace) {
+  EXPECT_NEAR(with_pace(16, 6).step_s[0], 16, 1e-6);
+  EXPECT_NEAR(with_pace(0, 6).step_s[0], 6, 0.5);
+}
+
+// What the policy chooses for the least time is what it chose before it knew joules.
+TEST(Simulate, WithoutAPaceWattsChangeNoTime) {
+  const auto tasks = [](bool powers) {
+    const Graph graph = fuse(build_model("resnet20", {Shape{3, 16, 16}, 10}));
+    Recipe recipe;
+    recipe.batch = 8;
+    Plan plan = make_plan(graph, recipe, {.workers = 3, .chunks = {{6}}});
+    if (powers) plan.nodes[0].groups[0].powers = {{.watts = 9}, {.watts = 1}, {.watts = 20}};
+    const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
+    const TaskList list = lower(blueprint, ListKind::train);
+    const ProfileCosts costs(blueprint, nullptr, "made up");
+    return play(blueprint, list, costs).tasks;
+  };
+  const auto with = tasks(true), without = tasks(false);
+  ASSERT_EQ(with.size(), without.size());
+  for (std::size_t t = 0; t < with.size(); ++t) {
+    EXPECT_EQ(with[t].worker, without[t].worker);
+    EXPECT_EQ(with[t].start, without[t].start);
+    EXPECT_EQ(with[t].end, without[t].end);
+  }
+}
+
 TEST(Simulate, AllCoresOfATeamDrawPower) {
   Hand hand(1);
   hand.blueprint.plan.nodes[0].groups[0].team = 2;
@@ -493,6 +552,27 @@ TEST(Simulate, TheRecordTellsWhatEachLinkCarried) {
     }
     EXPECT_EQ(links.size(), 6u);
   }
+}
+
+TEST(Simulate, RecordsExchangesOfEveryRankIfAsked) {
+  LoweredLenet lenet("op");
+  const Fleet fleet = lenet.fleet(3, NodeUpdate::ring);
+  EXPECT_EQ(worker_count(simulate(fleet, {.steps = 3}).record),
+            simulate(fleet, {.steps = 3}).record.workers.size());
+  const Simulated made = simulate(fleet, {.steps = 3, .record_exchanges = true});
+  EXPECT_THAT(trace::faults(made.record), testing::IsEmpty());
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> found;  // by node and step
+  for (const trace::Task& task : made.record.tasks) {
+    const trace::Worker& lane = made.record.workers[static_cast<std::size_t>(task.worker)];
+    if (computes(lane)) continue;
+    ++found[{lane.node, task.step}];
+    EXPECT_GT(task.end, task.start);
+    EXPECT_EQ(made.record.kind_of(task).phases, "exchange");
+    EXPECT_GE(made.record.kind_of(task).bucket, 0);
+  }
+  EXPECT_EQ(found.size(), 9u);
+  const std::size_t buckets = fleet.kinds.front().blueprint->buckets.size();
+  for (const auto& [where, exchanges] : found) EXPECT_EQ(exchanges, buckets) << where.first;
 }
 
 TEST(Simulate, GatheredTasksAreCutWhereGradientsTravel) {

@@ -22,6 +22,29 @@ TEST(ExchangeTime, ARingSendsTwiceTheBytesButForOneNth) {
   EXPECT_NEAR(seconds(NodeUpdate::ring, 4, 0.01), 6 + 6 * 0.01, 1e-3);
 }
 
+TEST(ExchangeBound, IsTheRingsTimeAmongAlikeAndNoWayBeatsIt) {
+  for (const std::size_t n : {2u, 3u, 4u}) {
+    const double bound = exchange_bound(std::vector<int>(n, 0), uniform(n), bytes);
+    EXPECT_NEAR(bound, seconds(NodeUpdate::ring, n), 1e-3);
+    for (const NodeUpdate way : {NodeUpdate::tree, NodeUpdate::server_cpu, NodeUpdate::replicated,
+                                 NodeUpdate::hierarchical, NodeUpdate::chain})
+      EXPECT_GE(seconds(way, n), bound - 1e-3) << node_update_name(way);
+  }
+}
+
+TEST(ExchangeBound, TheSlowestLinkMustCarryAllOfItOnce) {
+  RankLinks links = uniform(4);
+  for (std::size_t other = 0; other < 3; ++other)
+    links[3][other].bandwidth = links[other][3].bandwidth = bandwidth / 10;
+  EXPECT_NEAR(exchange_bound({0, 0, 0, 0}, links, bytes), 40, 1e-6);
+  // Two sites whose uplink has a fifth of a link's bandwidth.
+  links = uniform(4);
+  for (const std::size_t a : {0u, 1u})
+    for (const std::size_t b : {2u, 3u})
+      links[a][b].bandwidth = links[b][a].bandwidth = bandwidth / 5;
+  EXPECT_NEAR(exchange_bound({0, 0, 1, 1}, links, bytes), 20, 1e-6);
+}
+
 TEST(ExchangeTime, AServersLinkCarriesEverythingBothWays) {
   EXPECT_NEAR(seconds(NodeUpdate::server_cpu, 4), 3 * 4 + 3 * 4, 1e-3);
 }

@@ -117,16 +117,70 @@ TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {
     }
     return made;
   };
-  EXPECT_EQ(turns.pick(ready({1, 2}), 0), -1);
-  EXPECT_EQ(turns.pick(ready({1, 2}), 1), 1);
-  EXPECT_EQ(turns.pick(ready({3, 1}), 0), 0);
-  EXPECT_EQ(turns.pick(ready({3, 1, 0}), 0), 2);
-  turns.taken(ready({0}).front());
-  EXPECT_EQ(turns.pick(ready({1}), 0), 0);
-  turns.taken(ready({1}).front());
+  EXPECT_EQ(turns.pick(ready({1, 2}), 0, 0), -1);
+  EXPECT_EQ(turns.pick(ready({1, 2}), 1, 0), 1);
+  EXPECT_EQ(turns.pick(ready({3, 1}), 0, 0), 0);
+  EXPECT_EQ(turns.pick(ready({3, 1, 0}), 0, 0), 2);
+  turns.taken(ready({0}).front(), 0);
+  EXPECT_EQ(turns.pick(ready({1}), 0, 0), 0);
+  turns.taken(ready({1}).front(), 0);
   // The next step begins from the front.
-  EXPECT_EQ(turns.pick(ready({1}, 1), 0), -1);
-  EXPECT_EQ(turns.pick(ready({0}, 1), 0), 0);
+  EXPECT_EQ(turns.pick(ready({1}, 1), 0, 0), -1);
+  EXPECT_EQ(turns.pick(ready({0}, 1), 0, 0), 0);
+}
+
+// Worker 0 needs more joules than worker 1, and both are as fast; tasks of a second each.
+class PacedTurns : public testing::Test {
+ protected:
+  void SetUp() override {
+    Plan plan = plan_for(fuse(build_model("lenet5")), 12, {.workers = 2});
+    plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 9}, {.slow = 1, .watts = 2}};
+    plan.pace_s = 4;
+    places = StepPlaces(std::vector<FixedPlace>(3), 2, pace_of(plan, {1, 1, 1}, {1, 1, 1}));
+  }
+  std::vector<ReadyTask> ready(std::int64_t step, std::initializer_list<std::int64_t> tasks) const {
+    std::vector<ReadyTask> made;
+    for (const std::int64_t task : tasks)
+      made.push_back(
+          {.list = step, .order = task, .fixed = places.at(static_cast<std::size_t>(task), step)});
+    return made;
+  }
+  StepPlaces places;
+  Turns turns{2};
+};
+
+TEST_F(PacedTurns, CountsWhatIsLeftOfAStepAndOfItsTime) {
+  const auto all = ready(0, {0, 1, 2});
+  EXPECT_EQ(turns.pick(all, 0, 10), Turns::rest) << "3 s of work, due at 14";
+  EXPECT_EQ(turns.pick(all, 1, 10), 0);
+  turns.taken(all[0], 1);
+  EXPECT_EQ(turns.pick(ready(0, {1, 2}), 0, 11.5), 0) << "by now 2.5 s are left: two tasks";
+  EXPECT_EQ(turns.pick(ready(0, {1, 2}), 1, 11.5), 0);
+  EXPECT_EQ(turns.pick(ready(0, {1, 2}), 0, 11.5), Turns::rest) << "worker 1 has ended its first";
+  EXPECT_EQ(turns.pick(ready(0, {1, 2}), 0, 12.5), 0);
+}
+
+TEST_F(PacedTurns, TheNextStepIsDueAPaceLaterHoweverEarlyItBegins) {
+  const auto all = ready(0, {0, 1, 2});
+  for (int task = 0; task < 3; ++task) {
+    EXPECT_EQ(turns.pick(all, 1, 10 + task), 0);
+    turns.taken(all[static_cast<std::size_t>(task)], 1);
+  }
+  EXPECT_EQ(turns.pick({}, 1, 13), Turns::none);
+  EXPECT_EQ(turns.pick(ready(1, {0, 1, 2}), 0, 13), Turns::rest) << "due at 18";
+  EXPECT_EQ(turns.pick(ready(1, {0, 1, 2}), 0, 14.9), Turns::rest);
+  EXPECT_EQ(turns.pick(ready(1, {0, 1, 2}), 0, 15.1), 0);
+}
+
+TEST_F(PacedTurns, ALateStepDelaysTheOnesThatFollow) {
+  EXPECT_EQ(turns.pick(ready(0, {0}), 1, 10), 0);
+  EXPECT_EQ(turns.pick(ready(1, {0, 1, 2}), 0, 30), 0) << "3 s of either step, and 4 s for them";
+}
+
+TEST(Placement, APlanWithoutAPaceLeavesNothingToOthers) {
+  Plan plan = plan_for(fuse(build_model("lenet5")), 12, {.workers = 2});
+  plan.nodes[0].groups[0].powers = {{.slow = 1, .watts = 9}, {.slow = 1, .watts = 2}};
+  EXPECT_EQ(pace_of(plan, {1}, {1}), nullptr);
 }
 
 ReadyTask with_turn(int worker, std::int64_t turn) {
@@ -140,11 +194,11 @@ TEST(Placement, ASkippedTurnHoldsUpNoLaterOne) {
   const std::vector<ReadyTask> fourth{with_turn(0, 4)};
   turns.skip({0, 3});  // before its turn came
   turns.skip({1, 0});  // has none
-  turns.taken(with_turn(0, 1));
-  EXPECT_EQ(turns.pick(fourth, 0), -1) << "the second is still to come";
+  turns.taken(with_turn(0, 1), 0);
+  EXPECT_EQ(turns.pick(fourth, 0, 0), -1) << "the second is still to come";
   turns.skip({0, 2});
-  EXPECT_EQ(turns.pick(fourth, 0), 0);
-  EXPECT_EQ(turns.pick(std::vector{with_turn(1, 1)}, 1), 0)
+  EXPECT_EQ(turns.pick(fourth, 0, 0), 0);
+  EXPECT_EQ(turns.pick(std::vector{with_turn(1, 1)}, 1, 0), 0)
       << "another worker has turns of its own";
 }
 

@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "data/load_clock.h"
+
 namespace regatta {
 namespace {
 
@@ -36,9 +38,10 @@ TEST(LoadWatch, CountsTheTimeOfLoads) {
   input.load(1, 1, nullptr, nullptr);
   EXPECT_EQ(calls, 2);
   // 40 ms of 2 workers in a step that is said to last 100 ms.
-  const LoaderShare share = watch.of_step(*step, begin, begin + std::chrono::milliseconds(100));
+  const LoaderUse share = watch.of_step(*step, begin, begin + std::chrono::milliseconds(100));
   EXPECT_GE(share.share, 0.2);
   EXPECT_GE(share.waited.count(), 0.02);
+  EXPECT_DOUBLE_EQ(share.waited_share(), share.waited.count() / 0.1);
   EXPECT_EQ(watch.of_epoch().share, share.share);
   EXPECT_EQ(watch.of_epoch().share, 0);
 }
@@ -67,13 +70,57 @@ TEST(LoadWatch, ALoadBeforeTheStepBeganMadeNobodyWait) {
   EXPECT_EQ(watch.of_step(*step, begin, begin + std::chrono::seconds(1)).waited.count(), 0);
 }
 
+TEST(LoadWatch, TellsWhatLoadsDid) {
+  LoadWatch watch(cpu_plan(1));
+  StepInput input;
+  input.load = [](auto...) {
+    {
+      const LoadClock decoding(&LoadingTimes::decoding);
+      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  const auto step = watch.watch(input);
+  const Clock::time_point begin = Clock::now();
+  input.load(0, 1, nullptr, nullptr);
+  input.sent(std::chrono::milliseconds(30));
+  const LoaderUse use = watch.of_step(*step, begin, begin + std::chrono::milliseconds(100));
+  EXPECT_GE(use.times.decoding, 0.006);
+  EXPECT_GE(use.times.other, 0.002);
+  EXPECT_DOUBLE_EQ(use.times.wire, 0.03);
+  EXPECT_DOUBLE_EQ(use.share, use.times.seconds() / 0.1);
+  EXPECT_EQ(watch.of_epoch().times.wire, 0.03);
+  EXPECT_EQ(watch.of_epoch().times.seconds(), 0);
+}
+
+// Where workers only feed GPUs, a step cannot begin before samples have come to a GPU.
+TEST(LoadWatch, AStepOnAGpuWaitsForTheWireToo) {
+  Plan plan = cpu_plan(1);
+  plan.nodes.front().groups.front().kind = DeviceKind::cuda;
+  plan.loaders = 2;
+  LoadWatch watch(plan);
+  StepInput input;
+  input.load = [](auto...) {};
+  const auto step = watch.watch(input);
+  const Clock::time_point begin = Clock::now();
+  input.load(0, 1, nullptr, nullptr);
+  const Clock::time_point loaded = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  input.sent(std::chrono::milliseconds(5));
+  EXPECT_GE(watch.of_step(*step, begin, begin + std::chrono::seconds(1)).waited,
+            loaded - begin + std::chrono::milliseconds(5));
+}
+
 TEST(LoadWatch, SaysSoWhenLoadingTakesMostOfTheTime) {
   const LoadWatch watch(cpu_plan(4));
-  EXPECT_EQ(watch.verdict({0.3, Seconds(1)}, "folder:x"), "");
-  EXPECT_THAT(watch.verdict({0.75, Seconds(1.5)}, "folder:x"),
+  const LoadingTimes times{.reading = 1, .decoding = 3};
+  EXPECT_EQ(watch.verdict({0.3, Seconds(1), Seconds(10), times}, "folder:x"), "");
+  EXPECT_THAT(watch.verdict({0.75, Seconds(1.5), Seconds(10), times}, "folder:x"),
               AllOf(HasSubstr("the loader, not the compute, limits: 75% of 4"),
-                    HasSubstr("waited 1.5 s"), HasSubstr("try regatta data prepare folder:x")));
-  EXPECT_THAT(watch.verdict({0.75, Seconds(1)}, "shards:x"), HasSubstr("more --workers"));
+                    HasSubstr("waited 1.5 s for it, 15% of the time"),
+                    HasSubstr("decoding takes 75% of loading: regatta data prepare folder:x")));
+  EXPECT_THAT(watch.verdict({0.75, Seconds(1), Seconds(10), {.reading = 1}}, "shards:x"),
+              HasSubstr("more --workers"));
 }
 
 }  // namespace

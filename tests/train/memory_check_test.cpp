@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "data/npy.h"
+#include "exec/workspace.h"
+#include "plan/segments.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 #include "train/loop.h"
@@ -41,6 +43,63 @@ TEST(MemoryCheck, KnowsTheBuffersOfARunBeforehand) {
     train(executor, job.recipe, job.data, job.test, goal, nobody);
     EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes()) << accumulate;
   }
+}
+
+// Buffers and the kernels' workspace of some networks, whole, cut and computed again.
+TEST(MemoryCheck, KnowsWithinThreePercentWhatTrainingAllocates) {
+  struct Case {
+    const char* model;
+    const char* data;
+    const char* segments;
+    const char* recompute;
+    std::int64_t chunks;
+  };
+  for (const Case& each : {Case{"lenet5", "synth:1x28x28/10@64", "step", nullptr, 1},
+                           Case{"resnet20", "synth:3x16x16/10@64", "step", nullptr, 2},
+                           Case{"resnet20", "synth:3x16x16/10@64", "block", "all", 2},
+                           Case{"mobilenet_v2", "synth:3x32x32/10@64", "block", nullptr, 2},
+                           Case{"squeezenet1_1", "synth:3x64x64/10@64", "step", nullptr, 1}}) {
+    SCOPED_TRACE(std::string(each.model) + " " + each.segments);
+    JobOptions options;
+    options.model = each.model;
+    options.data = each.data;
+    options.batch = 8;
+    options.test = "none";
+    options.workers = 2;
+    options.plan.segments = each.segments;
+    if (each.recompute) options.plan.recompute = each.recompute;
+    options.plan.chunks = {each.chunks};
+    const TrainJob job = make_job(options);
+    const std::size_t predicted = buffer_bytes_of(job, job.plan) +
+                                  workspace_bytes(job.graph, job.plan, job.exec_options(true));
+    Executor executor(job.graph, job.plan, job.exec_options(true));
+    initialise_weights(executor, 1);
+    TrainGoal goal;
+    goal.last_step = 8;
+    TrainObserver nobody;
+    train(executor, job.recipe, job.data, nullptr, goal, nobody);
+    EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes());
+    const auto allocated =
+        static_cast<double>(executor.buffer_bytes() + executor.workspace_bytes());
+    EXPECT_GT(executor.workspace_bytes(), 0u);
+    EXPECT_NEAR(static_cast<double>(predicted), allocated, 0.03 * allocated);
+  }
+}
+
+TEST(MemoryCheck, WhereComputingAgainHelpsItSaysSo) {
+  JobOptions options;
+  options.model = "resnet20";
+  options.data = "synth:3x32x32/10@256";
+  options.batch = 64;
+  options.workers = 1;
+  TrainJob job = make_job(options);
+  Plan again = job.plan;
+  again.segments = segments_named(job.graph, "block");
+  mark_recomputed(again.segments, "all");
+  const auto room = leaves(memory_needed(job, again));
+  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, room); }),
+              HasSubstr("or less fits, and --recompute auto fits this one"));
+  require_memory(job, again, room);
 }
 
 TEST(MemoryCheck, ARunThatFitsPasses) {

@@ -33,7 +33,8 @@ std::vector<Json> metrics_of(const fs::path& run) {
   std::istringstream text(read_file(run / "metrics.jsonl"));
   for (std::string line; std::getline(text, line);) {
     lines.push_back(Json::parse(line));
-    for (const char* clocked : {"images_per_s", "loader_share"}) lines.back().erase(clocked);
+    for (const char* clocked : {"images_per_s", "loader_share", "data_wait", "loading"})
+      lines.back().erase(clocked);
     if (lines.back().contains("energy")) lines.pop_back();  // one for each time it went on
   }
   return lines;

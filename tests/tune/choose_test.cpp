@@ -319,6 +319,22 @@ TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
   EXPECT_THAT(explain(choice), HasSubstr("samples of each batch, cores the others"));
 }
 
+// Of sixteen cores the GPU keeps one. It is as fast as twelve, and the batch has four samples: two
+// for the GPU, and one for each of two teams of seven, of which each has the speed of 5.8 cores.
+TEST(Choose, SeveralTeamsShareTheBatchWithAGpu) {
+  const Graph graph = fuse(build_model("resnet18"));
+  PlanOptions options{.workers = 16, .cpus = 16};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const Choice choice = choose(graph, recipe_of(graph, 4), options, [](const Blueprint& blueprint) {
+    return std::make_unique<WithGpu>(blueprint, 12.0);
+  });
+  EXPECT_EQ(choice.best().granularity.team, 7);
+  EXPECT_EQ(choice.best().granularity.workers, 2);
+  EXPECT_EQ(shares_of(choice.best().plan), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(teams_beside_gpu({.workers = 4, .cpus = 8}), (std::vector<int>{2, 4}));
+  EXPECT_TRUE(teams_beside_gpu({.workers = 1}).empty());
+}
+
 TEST(Choose, AGpuThatIsMadeSlowerGetsLess) {
   const auto share_of_gpu = [](double slowness) {
     const Choice choice =

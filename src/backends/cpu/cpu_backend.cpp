@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "backends/cpu/conv.h"
 #include "backends/cpu/fp32_copies.h"
@@ -138,12 +139,26 @@ Kernel& Worker::kernel(const Node& node, std::int64_t n) {
   return *made.back().second;
 }
 
+namespace {
+
+constexpr std::size_t page = 4096;
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+std::size_t Worker::scratch_bytes(const Instruction& step, std::int64_t n) {
+  Kernel& made = kernel(backend_.graph_.node(step.node), n);
+  made.prepare(step.work);
+  return whole_pages(made.scratch_bytes());
+}
+
 std::byte* Worker::scratch(std::size_t bytes) {
   if (bytes > scratch_bytes_) {
     scratch_.reset();
-    scratch_bytes_ = (bytes + 4095) / 4096 * 4096;
-    scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, scratch_bytes_)));
+    const std::size_t before = std::exchange(scratch_bytes_, whole_pages(bytes));
+    scratch_.reset(static_cast<std::byte*>(std::aligned_alloc(page, scratch_bytes_)));
     if (!scratch_) throw std::bad_alloc();
+    backend_.workspace_bytes_ += scratch_bytes_ - before;
   }
   return scratch_.get();
 }

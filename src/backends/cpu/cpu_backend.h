@@ -1,6 +1,7 @@
 // Runs instructions on one CPU worker with oneDNN and our own vector loops.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,6 +29,9 @@ class Backend {
           Normalisation normalisation, Precision precision = Precision::fp32);
   ~Backend();
 
+  // Scratch memory that its workers have made so far.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
  private:
   friend class Worker;
   Site site(const Node& node, std::int64_t n) const;
@@ -42,6 +46,7 @@ class Backend {
   std::int64_t samples_;
   Dtype sample_dtype_;
   Normalisation normalisation_;
+  std::atomic<std::size_t> workspace_bytes_ = 0;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ConvFormats>> conv_formats_;  // by node, made on demand
 };
@@ -56,6 +61,8 @@ class Worker {
   // Lays a node's parameters out as run() expects them.
   void pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
             std::size_t room);
+  // Scratch memory that run() makes for an instruction on so many samples, unless there is enough.
+  std::size_t scratch_bytes(const Instruction& step, std::int64_t n);
 
  private:
   Kernel& kernel(const Node& node, std::int64_t n);

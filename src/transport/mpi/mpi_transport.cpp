@@ -2,8 +2,14 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -57,6 +63,7 @@ bool find_functions(void* library) {
   return all;
 }
 
+// A message to or from one rank.
 class MpiMessage : public Message {
  public:
   explicit MpiMessage(bool receives) : receives_(receives) {}
@@ -84,6 +91,40 @@ class MpiMessage : public Message {
   bool receives_;
 };
 
+// MPI can neither cancel nor free a collective that has begun: it may still read and write this.
+struct Sum {
+  MPI_Request request = MPI_REQUEST_NULL;
+  std::vector<float> values;
+};
+
+class MpiSum : public Message {
+ public:
+  // `abandoned` takes what is still on its way when the message goes; it must stay.
+  MpiSum(std::span<float> values, MPI_Comm channel, int count, std::vector<Sum>& abandoned)
+      : target_(values), abandoned_(abandoned) {
+    sum_.values.assign(values.begin(), values.end());
+    mpi.iallreduce(MPI_IN_PLACE, sum_.values.data(), count, MPI_FLOAT, MPI_SUM, channel,
+                   &sum_.request);
+  }
+  ~MpiSum() override {
+    if (sum_.request != MPI_REQUEST_NULL) abandoned_.push_back(std::move(sum_));
+  }
+  MpiSum(const MpiSum&) = delete;
+  MpiSum& operator=(const MpiSum&) = delete;
+  bool done() override {
+    if (sum_.request == MPI_REQUEST_NULL) return true;
+    int flag = 0;
+    mpi.test(&sum_.request, &flag, MPI_STATUS_IGNORE);
+    if (flag != 0) std::ranges::copy(sum_.values, target_.begin());
+    return flag != 0;
+  }
+
+ private:
+  Sum sum_;
+  std::span<float> target_;
+  std::vector<Sum>& abandoned_;
+};
+
 int count_of(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(INT_MAX))
     throw Error("a message of " + std::to_string(bytes) + " bytes is too long for MPI");
@@ -102,7 +143,9 @@ class MpiTransport : public Transport {
     largest_tag_ = found ? *static_cast<int*>(value) : 32767;
   }
   ~MpiTransport() override {
-    for (MPI_Comm& channel : channels_) mpi.comm_free(&channel);
+    end_unfinished();
+    if (abandoned_.empty())
+      for (MPI_Comm& channel : channels_) mpi.comm_free(&channel);
     mpi.comm_free(&ranks_);
     mpi.finalize();
   }
@@ -124,10 +167,8 @@ class MpiTransport : public Transport {
     return message;
   }
   std::unique_ptr<Message> sum(int channel, std::span<float> values) override {
-    auto message = std::make_unique<MpiMessage>(false);
-    mpi.iallreduce(MPI_IN_PLACE, values.data(), count_of(values.size()), MPI_FLOAT, MPI_SUM,
-                   channels_.at(static_cast<std::size_t>(channel)), &message->request());
-    return message;
+    return std::make_unique<MpiSum>(values, channels_.at(static_cast<std::size_t>(channel)),
+                                    count_of(values.size()), abandoned_);
   }
   void open_channels(int count) override {
     while (channels_.size() < static_cast<std::size_t>(count))
@@ -139,10 +180,26 @@ class MpiTransport : public Transport {
   }
 
  private:
+  // Other ranks may have begun what this one gave up, or may never. What does not end soon is left
+  // to MPI_Finalize, with memory that is still there.
+  void end_unfinished() {
+    constexpr int tries = 100;
+    const auto over = [](Sum& sum) {
+      int flag = 0;
+      mpi.test(&sum.request, &flag, MPI_STATUS_IGNORE);
+      return flag != 0;
+    };
+    for (int i = 0; i < tries && !abandoned_.empty(); ++i) {
+      std::erase_if(abandoned_, over);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   MPI_Comm ranks_ = MPI_COMM_NULL;
   // Collective operations of one communicator must start in the same order on all ranks; buckets
   // become ready in any order, so each has a communicator of its own.
   std::vector<MPI_Comm> channels_;
+  std::vector<Sum> abandoned_;
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
 };
 
@@ -157,6 +214,34 @@ void set_defaults() {
     ::setenv(name, value, 0);
 }
 
+// Ends the process if MPI has not started after two minutes: a rank that is stopped before it has
+// told the others of itself would be waited for for ever.
+class StartWatch {
+ public:
+  ~StartWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      started_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::minutes(2), [this] { return started_; })) return;
+    std::cerr << "regatta: MPI did not start within two minutes; is a rank stopped or out of reach?"
+              << std::endl;
+    std::_Exit(75);  // as runs end that can be tried again
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool started_ = false;
+  std::thread thread_{[this] { run(); }};
+};
+
 }  // namespace
 }  // namespace regatta
 
@@ -169,9 +254,12 @@ extern "C" __attribute__((visibility("default"))) regatta::Transport* regatta_op
   }
   regatta::set_defaults();
   int given = MPI_THREAD_SINGLE;
-  if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
-    trouble = "MPI_Init_thread failed";
-    return nullptr;
+  {
+    const regatta::StartWatch watch;
+    if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
+      trouble = "MPI_Init_thread failed";
+      return nullptr;
+    }
   }
   if (given < MPI_THREAD_MULTIPLE) {
     trouble = "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE)";

@@ -1,0 +1,134 @@
+#include "tune/recomputation.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "exec/cuda_runner.h"
+#include "plan/segments.h"
+#include "train/memory_check.h"
+
+namespace regatta {
+namespace {
+
+// A choice that was looked at.
+struct Cut {
+  std::string segments;
+  std::size_t many = 0;      // segments there are
+  std::size_t computed = 0;  // again, from the first on
+};
+
+class Settling {
+ public:
+  Settling(const TrainJob& job, const PlanOptions& options, const MemoryLeft& left)
+      : job_(job), options_(options), left_(left) {}
+
+  bool keeps_all() const { return fits(plan_of(options_)); }
+
+  std::size_t bytes(const Cut& cut) const { return needed(plan_of(with(cut))); }
+  std::size_t bytes() const { return needed(plan_of(options_)); }
+
+  Cut choose() const {
+    std::vector<std::string> cuts{"block", "2", "3", "4", "6", "8", "12", "16", "24", "32"};
+    if (options_.segments) cuts = {*options_.segments};
+    Cut least;
+    for (const std::string& segments : cuts) {
+      if (segments != "block" && !options_.segments &&
+          std::stoul(segments) > job_.graph.nodes().size())
+        break;
+      Cut cut{segments, segments_named(job_.graph, segments).size(), 0};
+      cut.computed = cut.many - 1;
+      if (cut.computed == 0) continue;
+      if (fits(plan_of(with(cut)))) return fewest(cut);
+      if (least.many == 0 || bytes(cut) < bytes(least)) least = cut;
+    }
+    return least;
+  }
+
+  PlanOptions with(const Cut& cut) const {
+    PlanOptions options = options_;
+    options.segments = cut.segments;
+    options.backward = Backward::whole;
+    options.recompute = "0-" + std::to_string(cut.computed - 1);
+    return options;
+  }
+
+ private:
+  // The more segments are computed again, the less is kept.
+  Cut fewest(Cut cut) const {
+    std::size_t too_few = 0;
+    while (cut.computed - too_few > 1) {
+      Cut middle = cut;
+      middle.computed = (too_few + cut.computed) / 2;
+      if (fits(plan_of(with(middle))))
+        cut = middle;
+      else
+        too_few = middle.computed;
+    }
+    return cut;
+  }
+
+  // The plan that needs the least memory of those that are compared later: chunks of a group follow
+  // each other in the same memory where nothing meets.
+  Plan plan_of(PlanOptions options) const {
+    const std::int64_t pieces = granules_of(job_.graph, job_.recipe.batch);
+    if (options.devices.size() > 1 && !options.shares)
+      options.devices = {options.devices.front()};
+    else if (!options.chunks && options.devices.size() == 1 &&
+             options.devices.front() == DeviceKind::cpu)
+      options.chunks = {std::min<std::int64_t>(pieces, std::int64_t{4} * options.workers)};
+    return make_plan(job_.graph, job_.recipe, options);
+  }
+
+  bool fits(const Plan& plan) const {
+    return regatta::fits(job_, plan, left_.node) &&
+           (!left_.gpu ||
+            gpu_memory_needed(job_, plan) <= static_cast<std::size_t>(left_.gpu->left));
+  }
+  std::size_t needed(const Plan& plan) const {
+    return left_.gpu ? gpu_memory_needed(job_, plan) : memory_needed(job_, plan);
+  }
+
+  const TrainJob& job_;
+  const PlanOptions& options_;
+  const MemoryLeft& left_;
+};
+
+}  // namespace
+
+MemoryLeft memory_left(const PlanOptions& options) {
+  MemoryLeft left{memory_limits()};
+  if (std::ranges::find(options.devices, DeviceKind::cuda) != options.devices.end())
+    left.gpu = gpu_memory_limit();
+  return left;
+}
+
+std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
+                                 const MemoryLeft& left) {
+  if (!options.recompute) return "";
+  if (*options.recompute != "auto") {
+    if (!options.segments) options.segments = "block";
+    if (!options.backward) options.backward = Backward::whole;
+    return "";
+  }
+  PlanOptions open = options;
+  open.recompute.reset();
+  const Settling settling(job, open, left);
+  const Cut cut = settling.keeps_all() ? Cut{} : settling.choose();
+  if (cut.many == 0) {
+    options.recompute.reset();
+    return "";
+  }
+  options = settling.with(cut);
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "segments %s of %zu (--segments %s) are computed again in backward: at least %.0f "
+                "MB instead of %.0f",
+                options.recompute->c_str(), cut.many, cut.segments.c_str(),
+                1e-6 * static_cast<double>(settling.bytes(cut)),
+                1e-6 * static_cast<double>(settling.bytes()));
+  return text;
+}
+
+}  // namespace regatta

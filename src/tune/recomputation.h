@@ -1,0 +1,26 @@
+// --recompute: which segments are computed again in backward, so that a batch fits into memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "platform/limits.h"
+#include "train/job.h"
+
+namespace regatta {
+
+// What is left of this machine's memories for a plan with these options: the node's, and the GPU's
+// if it computes.
+struct MemoryLeft {
+  std::vector<MemoryLimit> node;
+  std::optional<MemoryLimit> gpu = {};
+};
+MemoryLeft memory_left(const PlanOptions& options);
+
+// With `auto`, the first cut of the network, from few segments to many, by which the job fits, and
+// of its segments as few as needed, from the first on; if none fits, the one that needs the least.
+// Nothing where all values can be kept. With any choice, the cut and the kind of backward that it
+// needs are fixed in `options`. Returns a line for the user of what `auto` has chosen, or nothing.
+std::string settle_recomputation(const TrainJob& job, PlanOptions& options, const MemoryLeft& left);
+
+}  // namespace regatta

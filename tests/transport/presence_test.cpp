@@ -1,0 +1,54 @@
+// Ranks that fall silent outside of training.
+#include "transport/presence.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "transport/in_process.h"
+
+namespace regatta {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr PresenceTimes quick{milliseconds(5), milliseconds(100)};
+
+TEST(Presence, ARankThatSaysNothingIsNamed) {
+  const auto ranks = in_process_ranks(3);
+  std::promise<int> silent;
+  const Presence first(
+      ranks[0], [&](int rank) { silent.set_value(rank); }, quick);
+  // Rank 1 hears nothing of rank 2 either.
+  const Presence second(
+      ranks[1], [](int) {}, quick);
+  EXPECT_EQ(silent.get_future().get(), 2);
+}
+
+TEST(Presence, NobodyWaitsForARankThatSaidGoodbye) {
+  const auto ranks = in_process_ranks(2);
+  std::promise<int> silent;
+  std::future<int> named = silent.get_future();
+  const Presence first(
+      ranks[0], [&](int rank) { silent.set_value(rank); }, quick);
+  {
+    const Presence second(
+        ranks[1], [](int) {}, quick);
+  }
+  EXPECT_EQ(named.wait_for(3 * quick.silence), std::future_status::timeout);
+}
+
+TEST(Presence, RanksThatAreThereAreNotSilent) {
+  const auto ranks = in_process_ranks(2);
+  std::promise<int> silent;
+  std::future<int> named = silent.get_future();
+  const auto tell = [&](int rank) { silent.set_value(rank); };
+  // Long enough that a busy machine gives both threads a turn.
+  const PresenceTimes patient{milliseconds(5), milliseconds(2000)};
+  const Presence first(ranks[0], tell, patient), second(
+                                                     ranks[1], [](int) {}, patient);
+  EXPECT_EQ(named.wait_for(milliseconds(2500)), std::future_status::timeout);
+}
+
+}  // namespace
+}  // namespace regatta
