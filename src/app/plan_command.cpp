@@ -203,6 +203,8 @@ PlanFile plan_here(const PlanFlags& flags) {
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),
                      .shares = worker_shares(flags.shares),
                      .slow = flags.placement.slow};
+  if (flags.shares && !tuning.shares && options.plan.devices_open)
+    throw InputError("--shares: --devices auto decides them; name several in --devices");
   if (flags.shares && !tuning.shares)
     (options.plan.devices.size() > 1 ? options.plan.shares : options.plan.chunks) =
         samples_of(*flags.shares);

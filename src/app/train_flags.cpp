@@ -93,7 +93,8 @@ void declare(CLI::App& app, TrainFlags& flags) {
                  "of images on GPUs: nhwc or nchw (default: in fp32 the faster one, else nhwc)")
       ->check(CLI::IsMember({"nhwc", "nchw"}));
   app.add_option("--loaders", job.plan.loaders,
-                 "CPU workers that load for a GPU (default: all but two of --workers, 16 at most)")
+                 "CPU workers that load for a GPU that computes alone (default: all but two of\n"
+                 "--workers, 16 at most); --devices auto may choose plans without them")
       ->type_name("N")
       ->check(whole_number(1, most_workers));
   app.add_option("--prefetch", job.plan.steps_in_flight,

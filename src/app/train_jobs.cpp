@@ -90,10 +90,13 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--trace-steps",    "--out",       "--init",
                                       "--save-gradients", "--no-refine", "--new-classes",
                                       "--data",           "--quiet",     "--mask"};
-  if (flags.job.model.empty())
-    for (const CLI::Option* option : app.get_options())
-      if (option->count() > 0 && !allowed.contains(option->get_name()))
-        throw InputError(option->get_name() + " cannot be changed by " + by + ": it is the plan's");
+  // With a model, flags of the recipe are compared; these are only of plans that are made here.
+  const std::set<std::string> never{"--loaders", "--prefetch", "--layout"};
+  for (const CLI::Option* option : app.get_options())
+    if (const std::string name = option->get_name();
+        option->count() > 0 &&
+        (never.contains(name) || (flags.job.model.empty() && !allowed.contains(name))))
+      throw InputError(name + " cannot be changed by " + by + ": it is the plan's");
   if (flags.recipe.mask) set_mask(job, read_mask(*flags.recipe.mask), *flags.recipe.mask);
   if (const auto names = class_names_of(init); !names.empty()) job.class_names = names;
   if (flags.job.new_classes) job.class_names.clear();

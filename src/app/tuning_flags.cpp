@@ -11,8 +11,10 @@ bool by_costs(const std::string& granularity) {
 }
 
 void add_slow_flag(CLI::App& app, std::vector<std::string>& slow) {
-  app.add_option("--slow", slow,
-                 "make CPU workers slower, for experiments: 1=2 doubles worker 1's times")
+  app.add_option(
+         "--slow", slow,
+         "make CPU workers or the GPU slower, for experiments: 1=2 doubles worker 1's times,\n"
+         "cuda=2 the GPU's")
       ->type_name("WORKER=FACTOR,...")
       ->delimiter(',');
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iostream>
 #include <thread>
 
 #include "base/error.h"
@@ -34,10 +35,21 @@ bool is_still(const Descriptor& open, const std::filesystem::path& file) {
          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-// Tries for a tenth of a second: a process that only asks who makes the part holds a shared lock
-// for some microseconds. False: errno says why.
-bool locked(int file) {
-  constexpr int tries = 10;
+// Says who holds the lock that `open` has on `file`.
+bool note_holder(const Descriptor& open) {
+  const std::string holder = "process " + std::to_string(::getpid()) + " on " + host_name();
+  return ::ftruncate(open.get(), 0) == 0 &&
+         ::pwrite(open.get(), holder.data(), holder.size(), 0) == std::ssize(holder);
+}
+
+// Removes the file of a lock before the lock goes.
+void remove_lock(const Descriptor& open, const std::filesystem::path& file) {
+  if (open && is_still(open, file)) ::unlink(file.c_str());
+}
+
+// Tries every hundredth of a second. By default for a tenth: a process that only asks who makes a
+// part holds a shared lock for some microseconds. False: errno says why.
+bool locked(int file, int tries = 10) {
   for (int i = 0; i < tries; ++i) {
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK) return false;
@@ -49,11 +61,22 @@ bool locked(int file) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder)
-    : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  while (folder_ && ::flock(folder_.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".in-use") {
+  constexpr int one_second = 100;  // tries
+  do {
+    lock_ = Descriptor(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (!lock_) return;
+    if (locked(lock_.get(), one_second)) continue;
+    if (errno != EWOULDBLOCK) break;  // no locks here
+    std::cerr << "waiting for " << said_in(file_) << ", which begins or joins parts in '"
+              << folder.string() << "'\n";
+    while (::flock(lock_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+  } while (!is_still(lock_, file_));
+  note_holder(lock_);  // else it stays without a name
 }
+
+FolderLock::~FolderLock() { remove_lock(lock_, file_); }
 
 PartLock::PartLock(const std::filesystem::path& file, const std::string& what) : file_(file) {
   do {
@@ -64,15 +87,11 @@ PartLock::PartLock(const std::filesystem::path& file, const std::string& what) :
       throw InputError(what + " is being made by " + said_in(file) + ": wait for it");
     break;
   } while (!is_still(lock_, file));
-  const std::string holder = "process " + std::to_string(::getpid()) + " on " + host_name();
-  if (::ftruncate(lock_.get(), 0) != 0 ||
-      ::pwrite(lock_.get(), holder.data(), holder.size(), 0) != std::ssize(holder))
+  if (!note_holder(lock_))
     throw InputError("cannot write '" + file.string() + "': " + std::strerror(errno));
 }
 
-PartLock::~PartLock() {
-  if (lock_ && is_still(lock_, file_)) ::unlink(file_.c_str());
-}
+PartLock::~PartLock() { remove_lock(lock_, file_); }
 
 std::optional<std::string> PartLock::holder(const std::filesystem::path& file) {
   const Descriptor open(::open(file.c_str(), O_RDWR | O_CLOEXEC));

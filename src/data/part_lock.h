@@ -11,12 +11,18 @@
 namespace regatta {
 
 // Held while a part is begun and while parts are joined, so that neither happens within the other.
+// A file of the folder, because NFS locks only files that are open for writing.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& folder);  // waits until it is free
+  // Waits until it is free, and says on standard error for whom if that takes long.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();  // removes the file
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  Descriptor folder_;
+  std::filesystem::path file_;
+  Descriptor lock_;
 };
 
 // Lets only one process at a time make a given part.

@@ -3,6 +3,7 @@
 //
 //   prepare.json        the Preparation; every part would write the same
 //   part-3-of-20.lock   locked by the process that makes this part
+//   .in-use             locked while a part is begun, or parts are joined
 //
 // When all files are there, finish_preparation replaces these two by index.json. FILE.skipped
 // beside FILE lists the samples that could not be read, if there are any. It is written before FILE

@@ -8,10 +8,13 @@
 
 namespace regatta {
 
-PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : bytes_(bytes), memory_(memory) {
+// After the other constructor the destructor runs whatever fails here, and gives back the rest.
+PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : PlanBuffer(bytes) {
+  memory_ = memory;
+  memory_.pinned = false;
   if (memory.on_host) {
     host_ = HostMemory(bytes);
-    if (memory_.pinned) memory_.pinned = starpu_memory_pin(host_.data(), bytes) == 0;
+    memory_.pinned = memory.pinned && starpu_memory_pin(host_.data(), bytes) == 0;
   }
   if (memory.gpu_node >= 0) {
     device_ = starpu_malloc_on_node(static_cast<unsigned>(memory.gpu_node), bytes);

@@ -20,7 +20,7 @@ class PlanBuffer {
     bool on_host = true;
     int gpu_node = -1;     // StarPU's number of a GPU's memory that has a copy; -1: none
     bool pinned = false;   // the host's copy, so that GPUs read and write it at full speed
-    bool managed = false;  // StarPU knows it; then it has one copy of ours
+    bool managed = false;  // registered with StarPU, which makes further copies: ours is one
   };
   PlanBuffer(std::size_t bytes, const Memory& memory);
   ~PlanBuffer();
@@ -34,6 +34,8 @@ class PlanBuffer {
   bool has_two() const { return host_.data() && device_; }  // copies
 
  private:
+  explicit PlanBuffer(std::size_t bytes) : bytes_(bytes), memory_{.on_host = false} {}
+
   std::size_t bytes_;
   Memory memory_;
   HostMemory host_;
@@ -41,8 +43,8 @@ class PlanBuffer {
   starpu_data_handle_t handle_{};
 };
 
-// Host access to some bytes of a buffer for the length of a scope, with nothing on its way that
-// accesses it.
+// Host access to some bytes of a buffer for the length of a scope. The caller has waited for all
+// tasks that access them.
 class HostView {
  public:
   HostView(const PlanBuffer& buffer, ByteRange range, bool writes);
@@ -61,7 +63,8 @@ class HostView {
 
 class Buffers {
  public:
-  // `memory_nodes`: StarPU's memory node of each device group. `managed`: by StarPU.
+  // `memory_nodes`: StarPU's memory node of each device group. `managed`: as PlanBuffer::Memory has
+  // it.
   Buffers(const Blueprint& blueprint, std::vector<int> memory_nodes, bool managed, bool training);
 
   // Made at the first call, zeroed.

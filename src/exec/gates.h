@@ -20,7 +20,7 @@ namespace regatta {
 
 struct TaskRun;
 
-// Holds one task back until all tasks it depends on have come far enough.
+// Holds one task back until all it depends on have ended, or were handed to the GPU it runs on.
 class Gate {
  public:
   // An entry in the queue of tasks that wait for another one; belongs to the list of the task that
@@ -30,10 +30,10 @@ class Gate {
     TaskRun* run = nullptr;
     Waiter* next = nullptr;
   };
-  // The tasks that wait until another one has come so far.
+  // The tasks that wait until another one was handed to its GPU, or has ended: see below.
   class Queue {
    public:
-    bool add(Waiter& waiter);  // false: it has come so far already
+    bool add(Waiter& waiter);  // false: that has happened already
     // Calls `ready` with every queued task that waits for nothing else, in the order in which they
     // were queued.
     template <class Ready>
@@ -54,11 +54,11 @@ class Gate {
 
   // Sets how many tasks of the same list must come first. Called before all other functions.
   void expect(std::uint32_t tasks) { expected_.store(tasks + 1, std::memory_order_relaxed); }
-  // A task of an earlier list must have come so far first, unless it has already. `run` is the task
+  // A task of an earlier list must open the queue `before` first, if it has not. `run` is the task
   // that waits. Called before count_down().
   void wait_for(Queue& before, Waiter& waiter, TaskRun& run);
-  // Counts one event that the task waits for: another task has come far enough, or the task's whole
-  // list has been set up. True if it was the last: the task may start.
+  // Counts one event that the task waits for: one of those tasks was handed over or has ended, or
+  // its whole list has been set up. True if it was the last: the task may start.
   bool count_down() { return expected_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
   Queue handed_over;  // tasks of the same GPU that wait until this one was handed to it

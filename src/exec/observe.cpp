@@ -143,7 +143,10 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     if (names.one_piece(task)) {
       // The wait that makes a GPU slower is not the work's.
       if (!done.blueprint.group(task.group).slow.empty()) continue;
-      note(names.whole(task, samples(task.actions.front())), times.start, times.end, {});
+      const Action& first = task.actions.front();
+      // A chunk that got no sample of a short batch.
+      if (of_chunk(first.phase) && samples(first) == 0) continue;
+      note(names.whole(task, samples(first)), times.start, times.end, {});
       continue;
     }
     struct Named {

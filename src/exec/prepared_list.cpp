@@ -59,16 +59,19 @@ PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions
 }
 
 void PreparedList::look_up(Buffers& buffers, std::size_t step) {
-  Handles& found = handles[step % handles.size()];
-  if (!found.empty()) return;
+  if (!handles[step % handles.size()].empty()) return;
+  Handles found;  // kept if all buffers can be had
+  Data addresses;
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {
       const Buffer& what = list.buffers[access.buffer];
       const PlanBuffer& buffer = buffers.get(what.kind, what.first, what.second, what.bytes,
                                              step % static_cast<std::size_t>(what.copies));
       found.push_back(buffer.handle());
-      data[step % data.size()].push_back(buffer.data());
+      addresses.push_back(buffer.data());
     }
+  handles[step % handles.size()] = std::move(found);
+  data[step % data.size()] = std::move(addresses);
 }
 
 }  // namespace regatta

@@ -20,7 +20,7 @@ struct PreparedList {
   std::int64_t submitted = 0;             // times so far
   std::vector<std::size_t> first_handle;  // by task: in the lists below
   std::vector<Handles> handles;           // by place in the rings; empty: not yet looked up
-  std::vector<Data> data;                 // the same by pointer, for tasks at gates
+  std::vector<Data> data;                 // addresses instead of handles, for tasks at gates
 
   // What the tasks access in this step, task by task.
   const Handles& handles_of(Buffers& buffers, std::size_t step) {

@@ -128,6 +128,9 @@ Runtime::Runtime(const RuntimeOptions& options)
     ::setenv("STARPU_HOME", home.c_str(), 1);
   }
   ::setenv("STARPU_SILENT", "1", 0);
+  // Tasks of a GPU follow each other without waiting (exec/gates.h), so it has one worker, with one
+  // stream.
+  if (options.gpus > 0) ::setenv("STARPU_NWORKER_PER_CUDA", "1", 1);
   // How many tasks a GPU is handed before the first of them has ended: so many short ones that it
   // does not run dry while its worker looks for more.
   if (options.gpus > 0) ::setenv("STARPU_CUDA_PIPELINE", "4", 0);

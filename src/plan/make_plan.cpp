@@ -148,6 +148,10 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
     node.groups.push_back(this_cpu ? cpu_group(graph, shares[i], options)
                                    : cuda_group(graph, shares[i], options));
   }
+  if (cpu && options.loaders && !options.devices_open)
+    throw InputError(
+        "--loaders is for a GPU alone: CPU workers that compute load as well, and --workers says "
+        "how many");
   // A GPU is fed by CPU workers of its own where no CPU group could do it.
   // It takes the step in one pass: its tasks run one after another anyway.
   if (!cpu) {

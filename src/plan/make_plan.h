@@ -29,7 +29,7 @@ struct PlanOptions {
   std::optional<int> steps_in_flight = std::nullopt;  // 1 computes while the others are loaded
 
   std::vector<DeviceKind> devices{DeviceKind::cpu};
-  // A choice by costs may leave out devices, or add cores to a GPU.
+  // --devices auto beside a GPU: `devices` is {cuda}, but cores alone or both may be chosen.
   bool devices_open = false;
   std::optional<std::vector<std::int64_t>> shares = std::nullopt;  // samples, one per device
   std::optional<Layout> gpu_layout = std::nullopt;                 // default: nhwc

@@ -288,7 +288,8 @@ std::vector<std::string> faults(const Plan& plan, const Graph& graph, std::int64
               group->name + "': CPUs use blocked8 or blocked16, GPUs nhwc or nchw");
     const std::string who = "group '" + group->name + "'";
     check(plan.backward == Backward::whole || group->kind == DeviceKind::cpu,
-          "its backward is split, which GPUs such as " + who + " do not do: use --backward whole");
+          "its backward is split, which GPUs such as " + who +
+              " do not do: use --backward whole, or --devices cpu");
     check(group->workers >= 1, who + " has no worker");
     check(group->team >= 1 && group->team <= most_team,
           who + " has teams of " + std::to_string(group->team) + " threads; use 1 to " +
@@ -406,6 +407,11 @@ std::vector<std::string> hindrances(const Plan& plan) {
                     " nodes, and this is a single process: start one for each, such as by mpirun "
                     "-n " +
                     std::to_string(plan.nodes.size()) + ", or simulate it");
+  for (const PlanNode& node : plan.nodes)
+    if (const auto gpus = std::ranges::count(node.groups, DeviceKind::cuda, &DeviceGroup::kind);
+        gpus > 1)
+      found.push_back("it has " + std::to_string(gpus) + " GPUs on node '" + node.name +
+                      "', and a process computes on one: start one for each, or simulate it");
   if (!plan.stages.empty()) found.emplace_back("it has stages, which can only be simulated");
   if (plan.placement != Placement::dynamic && plan.scheduler != own_scheduler)
     found.push_back("--placement " + std::string(placement_name(plan.placement)) +

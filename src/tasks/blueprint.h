@@ -106,9 +106,9 @@ std::vector<ChunkSpan> share_out(const std::vector<Chunk>& chunks, std::int64_t 
 std::vector<ChunkSpan> share_out_batch(const Blueprint& blueprint, std::int64_t live,
                                        std::int64_t granule = 1);
 
-// Cores that share the batch with a GPU which owns the parameters sum their gradients themselves,
-// so that one sum crosses to the GPU's memory and not a gradient for each core. The groups that do
-// so.
+// True for a group of cores with several gradient slots where a GPU owns the parameters: the cores
+// sum their slots first, so that one sum crosses to the GPU's memory and not a gradient for each
+// core.
 bool sums_own_slots(const Blueprint& blueprint, GroupId group);
 // A group's gradient slots are these, one after the other.
 struct SlotRange {
@@ -116,8 +116,8 @@ struct SlotRange {
 };
 SlotRange slots_of(const Blueprint& blueprint, GroupId group);
 
-// How many tasks load a chunk side by side: several for a GPU's, whose chunk is large and which has
-// workers that do nothing else.
+// How many tasks load a chunk side by side: more than one only for a GPU's chunk at gates, at most
+// one for each worker that may load, each with enough bytes to be worth a task.
 std::uint32_t load_pieces(const Blueprint& blueprint, const Chunk& chunk);
 // The samples that the piece with this number loads of the chunk's live ones.
 ChunkSpan piece_of(const Blueprint& blueprint, const Chunk& chunk, std::uint32_t piece,

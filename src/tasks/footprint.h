@@ -34,7 +34,7 @@ GroupId home_of(const Blueprint& blueprint, BufferKind kind, std::uint32_t first
 // Buffers of one kind in one memory.
 struct Footprint {
   GroupId group;      // in whose memory
-  bool host = false;  // in the node's memory, though the group is a GPU: its copy there
+  bool host = false;  // the copy in main memory of a buffer whose home is a GPU
   BufferKind kind = BufferKind::samples;
   std::size_t bytes = 0;  // all copies
 };

@@ -212,7 +212,8 @@ void NodeEngine::take(int w, std::int64_t id) {
   // first releases what waited for that.
   worker.delay += worker.just_finished ? std::max(0.0, worker.free - clock_.now())
                                        : runtime.wake + std::max(0.0, at(id).ready - clock_.now());
-  // A GPU was handed the task while it ran the one before, unless the task waited for others.
+  // At gates a GPU is handed ready tasks while it runs the one before: beginning them takes no
+  // time.
   const bool gpu = work_.pools()[worker.pool].kind == DeviceKind::cuda;
   if (gpu && worker.just_finished && waits_at_gates(work_.blueprint().plan)) worker.delay = 0;
   worker.task = id;

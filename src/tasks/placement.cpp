@@ -171,7 +171,12 @@ std::vector<std::string> order_faults(const Blueprint& blueprint, const TaskList
 }
 
 void require_order(const Blueprint& blueprint, const TaskList& list) {
-  require_no_fault(order_faults(blueprint, list));
+  std::vector<std::string> found = order_faults(blueprint, list);
+  if (!found.empty())
+    found.emplace_back(
+        "an order names the tasks of the regatta version it was made by: if that was another one, "
+        "make the plan anew");
+  require_no_fault(found);
 }
 
 std::vector<std::vector<std::uint32_t>> order_of(std::span<const RanAt> tasks,

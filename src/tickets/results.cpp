@@ -41,15 +41,32 @@ ResultRow row_of(const Job& job, const LogEntry& result) {
   return row;
 }
 
+double time_of(const LogEntry& entry) { return entry.body.value("at", 0.0); }
+
 void add_spans(const Job& job, const JobState& state, std::vector<WorkSpan>& spans) {
   for (std::size_t i = 0; i + 1 < state.entries.size(); ++i) {
     const LogEntry& claim = state.entries[i];
     const LogEntry& next = state.entries[i + 1];
     if (claim.kind != EntryKind::claim) continue;
-    spans.push_back({claim.worker, claim.body.value("machine", ""), job.id,
-                     claim.body.value("at", 0.0), next.body.value("at", 0.0),
-                     next.kind == EntryKind::result});
+    spans.push_back({claim.worker, claim.body.value("machine", ""), job.id, time_of(claim),
+                     time_of(next), next.kind == EntryKind::result});
   }
+}
+
+// Jobs that are under way: from their claim to the latest time that any log tells.
+std::vector<WorkSpan> spans_under_way(const SearchFolder& folder) {
+  double known = 0;
+  for (std::size_t i = 0; i < folder.jobs().size(); ++i)
+    for (const LogEntry& entry : folder.state(i).entries) known = std::max(known, time_of(entry));
+  std::vector<WorkSpan> spans;
+  for (std::size_t i = 0; i < folder.jobs().size(); ++i) {
+    const JobState& state = folder.state(i);
+    if (!state.claimed()) continue;
+    const LogEntry& claim = state.last();
+    spans.push_back({claim.worker, claim.body.value("machine", ""), folder.jobs()[i].id,
+                     time_of(claim), known, false});
+  }
+  return spans;
 }
 
 std::vector<Cell> cells_of(const std::vector<ResultRow>& rows) {
@@ -122,48 +139,51 @@ double pauses_of(std::vector<WorkSpan> spans, double least) {
   return pauses;
 }
 
-// By worker, the first of the workers on its machine that it carries on: one that had ended before
-// this one began.
-std::map<std::string, std::string> carried_on(const std::vector<WorkSpan>& spans) {
-  struct Stay {
+// Maps each worker to the earliest of its chain of restarts on its machine. A worker restarts one
+// there that had ended before it began.
+std::map<std::string, std::string> first_lives(const std::vector<WorkSpan>& spans) {
+  struct Lifetime {
     std::string worker, machine;
     double begin = 0, end = 0;
   };
-  std::map<std::string, Stay> stays;
+  std::map<std::string, Lifetime> lifetimes;
   for (const WorkSpan& span : spans) {
-    Stay& stay = stays.try_emplace(span.worker, span.worker, span.machine, span.begin, span.end)
-                     .first->second;
-    stay.begin = std::min(stay.begin, span.begin);
-    stay.end = std::max(stay.end, span.end);
+    Lifetime& lifetime =
+        lifetimes.try_emplace(span.worker, span.worker, span.machine, span.begin, span.end)
+            .first->second;
+    lifetime.begin = std::min(lifetime.begin, span.begin);
+    lifetime.end = std::max(lifetime.end, span.end);
   }
-  std::vector<Stay> in_order;
-  for (const auto& [worker, stay] : stays) in_order.push_back(stay);
-  std::ranges::stable_sort(in_order, {}, &Stay::begin);
-  std::vector<Stay> first;  // with the end of the last worker that carries it on
-  std::map<std::string, std::string> carries_on;
-  for (const Stay& stay : in_order) {
-    const auto before = std::ranges::find_if(first, [&](const Stay& each) {
-      return each.machine == stay.machine && each.end <= stay.begin;
+  std::vector<Lifetime> in_order;
+  for (const auto& [worker, lifetime] : lifetimes) in_order.push_back(lifetime);
+  std::ranges::stable_sort(in_order, {}, &Lifetime::begin);
+  std::vector<Lifetime> first;  // with the end of their latest restarts
+  std::map<std::string, std::string> first_of;
+  for (const Lifetime& lifetime : in_order) {
+    const auto before = std::ranges::find_if(first, [&](const Lifetime& each) {
+      return each.machine == lifetime.machine && each.end <= lifetime.begin;
     });
-    carries_on[stay.worker] = before == first.end() ? stay.worker : before->worker;
+    first_of[lifetime.worker] = before == first.end() ? lifetime.worker : before->worker;
     if (before == first.end())
-      first.push_back(stay);
+      first.push_back(lifetime);
     else
-      before->end = stay.end;
+      before->end = lifetime.end;
   }
-  return carries_on;
+  return first_of;
 }
 
 Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   Scaling scaling;
   double fastest = 0, begin = std::numeric_limits<double>::infinity(), end = 0, images = 0;
   std::map<std::string, double> at_a_time;  // by job: how many its worker did side by side
-  for (const WorkSpan& span : results.spans) {
+  std::vector<WorkSpan> all_spans = spans_under_way(folder);
+  all_spans.insert(all_spans.end(), results.spans.begin(), results.spans.end());
+  for (const WorkSpan& span : all_spans) {
     begin = std::min(begin, span.begin);
     end = std::max(end, span.end);
     if (span.finished) at_a_time[span.job] = side_by_side(span, results.spans);
   }
-  const std::map<std::string, std::string> first_of = carried_on(results.spans);
+  const std::map<std::string, std::string> first_of = first_lives(results.spans);
   std::map<std::string, double> speeds;  // by worker: images/s of all its jobs together
   for (const ResultRow& row : results.rows) {
     images += static_cast<double>(row.job.steps * folder.search().samples_per_step);
@@ -176,7 +196,7 @@ Scaling scaling_of(const SearchFolder& folder, const Results& results) {
   scaling.workers = speeds.size();
   if (fastest <= 0 || end <= begin) return scaling;
   scaling.work_s = images / fastest;
-  scaling.pauses_s = pauses_of(results.spans, folder.search().lease.count());
+  scaling.pauses_s = pauses_of(std::move(all_spans), folder.search().lease.count());
   scaling.span_s = end - begin - scaling.pauses_s;
   scaling.speed_up = scaling.work_s / scaling.span_s;
   for (const auto& [worker, speed] : speeds) scaling.ideal += speed / fastest;

@@ -22,10 +22,10 @@ LoadWatch::LoadWatch(const Plan& plan) {
 
 namespace {
 
-void keep_earliest(std::atomic<LoadWatch::Clock::rep>& first, LoadWatch::Clock::time_point own) {
-  LoadWatch::Clock::rep known = first;
-  while (own.time_since_epoch().count() < known &&
-         !first.compare_exchange_weak(known, own.time_since_epoch().count())) {
+void keep(bool latest, std::atomic<LoadWatch::Clock::rep>& kept) {
+  const LoadWatch::Clock::rep own = LoadWatch::Clock::now().time_since_epoch().count();
+  LoadWatch::Clock::rep known = kept;
+  while ((latest ? own > known : own < known) && !kept.compare_exchange_weak(known, own)) {
   }
 }
 
@@ -34,7 +34,8 @@ void keep_earliest(std::atomic<LoadWatch::Clock::rep>& first, LoadWatch::Clock::
 std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
   auto step = std::make_shared<Step>();
   step->sums = sums_;
-  input.load = [step, load = std::move(input.load)](auto... arguments) {
+  step->loaded = only_load_ ? 0 : INT64_MAX;
+  input.load = [step, latest = only_load_, load = std::move(input.load)](auto... arguments) {
     LoadClock::take();  // what this thread did before is no part of it
     const Clock::time_point begin = Clock::now();
     load(arguments...);
@@ -42,13 +43,13 @@ std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
     LoadingTimes own = LoadClock::take();
     own.other = std::max(0.0, Seconds(end - begin).count() - own.seconds());
     step->sums->add(own);
-    keep_earliest(step->first_end, end);
+    keep(latest, step->loaded);
   };
   input.sent = [step](std::chrono::nanoseconds took) {
     LoadingTimes own;
     own.wire = Seconds(took).count();
     step->sums->add(own);
-    keep_earliest(step->first_sent, Clock::now());
+    keep(/*latest=*/true, step->sent);
   };
   return step;
 }
@@ -60,9 +61,8 @@ LoaderUse LoadWatch::use_of(Seconds waited, Seconds lasted, const LoadingTimes& 
 
 LoaderUse LoadWatch::of_step(const Step& step, Clock::time_point begin, Clock::time_point end) {
   // StarPU's own schedulers do not tell when samples have come to a GPU.
-  const bool sent = only_load_ && step.first_sent != INT64_MAX;
-  const Clock::time_point loaded{
-      Clock::duration(sent ? step.first_sent.load() : step.first_end.load())};
+  const bool sent = only_load_ && step.sent > 0;
+  const Clock::time_point loaded{Clock::duration(sent ? step.sent.load() : step.loaded.load())};
   const Seconds waited = loaded > begin && loaded < end ? Seconds(loaded - begin) : Seconds{};
   const LoadingTimes times = sums_->take();
   epoch_waited_ += waited;

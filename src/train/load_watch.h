@@ -18,7 +18,8 @@ namespace regatta {
 // How much of a stretch of time went into loading.
 struct LoaderUse {
   double share = 0;    // of the time of those workers that load
-  Seconds waited{};    // when a step was done and not even the first chunk of the next was loaded
+  Seconds waited{};    // when a step was done and not even the first chunk of the next was loaded;
+                       // on a GPU that others load for, not all of the next
   Seconds lasted{};    // the stretch
   LoadingTimes times;  // what the loading did
 
@@ -50,8 +51,9 @@ class LoadWatch {
   // What one step's loads report to.
   struct Step {
     std::shared_ptr<Sums> sums;
-    // When the first load had ended, and when the first samples had come to a GPU.
-    std::atomic<Clock::rep> first_end = Clock::rep{INT64_MAX}, first_sent = Clock::rep{INT64_MAX};
+    // When the first load had ended. With workers that only load: when the last had so far, and
+    // when the last samples had come to a GPU, whose chunk waits for all its pieces; 0: none has.
+    std::atomic<Clock::rep> loaded, sent = Clock::rep{0};
   };
   // Measures the loads of a step that is about to be submitted.
   std::shared_ptr<Step> watch(StepInput& input) const;

@@ -41,6 +41,11 @@ Plan shrunk(Plan plan, std::int64_t batch, std::int64_t smaller) {
   return plan;
 }
 
+bool has_gpu(const Plan& plan) {
+  return std::ranges::any_of(
+      groups_of(plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; });
+}
+
 // All buffers that the run will have; GPUs' too.
 std::vector<Footprint> footprints_of(const TrainJob& job, const Blueprint& blueprint) {
   std::vector<TaskList> lists;
@@ -101,6 +106,15 @@ bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>&
   return !limit || memory_needed(job, plan, saving) <= static_cast<std::size_t>(limit->left);
 }
 
+bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
+  return gpu_memory_needed(job, plan) <= static_cast<std::size_t>(limit.left);
+}
+
+bool fits_here(const TrainJob& job, const Plan& plan) {
+  return fits(job, plan, memory_limits()) &&
+         (!has_gpu(plan) || fits_gpu(job, plan, gpu_memory_limit()));
+}
+
 namespace {
 
 // Bytes that a plan of the job needs.
@@ -130,7 +144,7 @@ bool recomputing_helps(const TrainJob& job, Plan plan, const BytesNeeded& needed
 }
 
 [[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
-                         const MemoryLimit& limit) {
+                         const MemoryLimit& limit, const char* way_out = "") {
   const auto left = static_cast<std::size_t>(limit.left);
   const std::int64_t batch = largest_batch(job, plan, needed, left);
   throw InputError(
@@ -138,12 +152,8 @@ bool recomputing_helps(const TrainJob& job, Plan plan, const BytesNeeded& needed
       shortage(static_cast<std::int64_t>(needed(plan)), limit) +
       (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
                  : "; not even --batch 1 fits: use a smaller --input or network") +
-      (recomputing_helps(job, plan, needed, left) ? ", and --recompute auto fits this one" : ""));
-}
-
-bool has_gpu(const Plan& plan) {
-  return std::ranges::any_of(
-      groups_of(plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; });
+      (recomputing_helps(job, plan, needed, left) ? ", and --recompute auto fits this one" : "") +
+      way_out);
 }
 
 }  // namespace
@@ -159,7 +169,7 @@ void require_memory(const TrainJob& job, const Plan& plan, const std::vector<Mem
 
 void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
   const BytesNeeded needed = [&](const Plan& each) { return gpu_memory_needed(job, each); };
-  if (needed(plan) > static_cast<std::size_t>(limit.left)) refuse(job, plan, needed, limit);
+  if (!fits_gpu(job, plan, limit)) refuse(job, plan, needed, limit, ", or --devices cpu");
 }
 
 void require_memory_of_data(const std::string& spec, Split split,

@@ -25,6 +25,11 @@ std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan);
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
           Saving saving = Saving::checkpoints);
 
+// Whether it takes no more of the GPU's memory than `limit` leaves.
+bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit);
+// Whether it fits into what is left of this machine's memories, the GPU's too if the plan has one.
+bool fits_here(const TrainJob& job, const Plan& plan);
+
 // Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
 // is needed, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,

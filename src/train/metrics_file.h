@@ -1,5 +1,5 @@
-// metrics.jsonl of a run: a line for every step and epoch at first. However long the run is and
-// however often it saves, the file does not grow beyond some number of lines.
+// metrics.jsonl of a run: a line for every step and epoch at first. However long the run is, what
+// lies before its oldest checkpoint does not grow beyond some number of lines.
 #pragma once
 
 #include <filesystem>

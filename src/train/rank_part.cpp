@@ -34,12 +34,13 @@ void keep_the_rest(Plan& plan, const Plan& before) {
   plan.gather_loads = before.gather_loads;
   plan.bucket_bytes = before.bucket_bytes;
   plan.steps_in_flight = before.steps_in_flight;
+  plan.loaders = before.loaders;
   plan.placement = before.placement;
 }
 
 void keep_slow(Plan& plan, std::vector<double> slow) {
   DeviceGroup& group = plan.nodes.front().groups.front();
-  if (slow.empty() || group.kind != DeviceKind::cpu) return;
+  if (slow.empty()) return;
   slow.resize(static_cast<std::size_t>(group.workers), 1);
   group.slow = std::move(slow);
 }

@@ -15,11 +15,10 @@ namespace regatta {
 PlanOptions options_of(const Plan& plan, const RankRequest& request);
 
 // Copies from `before` what does not depend on the shares of ranks: segments, which tasks are
-// gathered, bucket size, steps in flight and placement.
+// gathered, bucket size, steps in flight, loaders and placement.
 void keep_the_rest(Plan& plan, const Plan& before);
 
-// Sets DeviceGroup::slow of a CPU group. `slow`: by worker; workers beyond its end are not slowed
-// down.
+// Sets DeviceGroup::slow. `slow`: by worker; workers beyond its end are not slowed down.
 void keep_slow(Plan& plan, std::vector<double> slow);
 
 // Makes the job's plan this rank's part of `whole`, whose nodes are in the order of ranks. `sites`:

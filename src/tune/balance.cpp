@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "profile/robust.h"
+#include "train/memory_check.h"
 #include "tune/contest.h"
 #include "tune/measured_run.h"
 #include "tune/stored_profile.h"
@@ -64,7 +65,9 @@ void give_chunks(Plan& plan, const std::vector<std::int64_t>& chunks) {
   for (DeviceGroup& group : plan.nodes.front().groups) {
     const auto end = next + std::ssize(group.chunks);
     group.chunks.assign(next, end);
-    group.lanes = static_cast<int>(group.chunks.size());
+    // Where chunks outnumber workers they share lanes, or each would take memory of its own.
+    if (std::ssize(group.chunks) <= group.workers)
+      group.lanes = static_cast<int>(group.chunks.size());
     next = end;
   }
 }
@@ -89,7 +92,9 @@ Balanced balanced_by_trials(const TrainJob& job, Seconds step, Seconds budget) {
   const auto time_for_one = [&] { return measures && Clock::now() - begin + trial <= budget; };
   std::vector<Trials> trials;  // of each shares that were looked at
   const auto look = [&](const Chunks& chunks) -> std::optional<TriedShares> {
-    Trials& fresh = trials.emplace_back(with_chunks(job, chunks));
+    TrainJob other = with_chunks(job, chunks);
+    if (!fits_here(other, other.plan)) return std::nullopt;
+    Trials& fresh = trials.emplace_back(std::move(other));
     if (std::optional<TriedShares> known = fresh.stored()) return known;
     if (!time_for_one()) return std::nullopt;
     return fresh.look();

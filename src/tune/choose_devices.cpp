@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "base/error.h"
+#include "base/json_reader.h"
 #include "graph/graph.h"
 
 namespace regatta {
@@ -21,9 +23,11 @@ class DeviceSearch {
 
   Choice run() {
     const bool both_named = options_.devices.size() > 1;
+    const auto require = [&] { require_sharing(graph_, recipe_.batch, options_); };
+    if (both_named) require();
     if (options_.devices_open || !both_named) gpu_alone();
-    if (options_.devices_open && recipe_.precision != Precision::tf32) cores_alone();
-    if (both_named || options_.devices_open) shared();
+    if (options_.devices_open) cores_alone();
+    if (both_named || (options_.devices_open && why_not(require).empty())) shared();
     choice_.devices_open = options_.devices_open;
     // Guesses are not compared with measurements. Where nothing is known, the GPU is the better
     // guess.
@@ -70,7 +74,6 @@ class DeviceSearch {
   void shared() {
     const std::int64_t granule = granule_of(graph_);
     const std::int64_t pieces = granules_of(graph_, recipe_.batch);
-    if (pieces < 2) return;
     PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
     const int cpus = cpus_to_compute(options);
     // Each core on a chunk of its own, or teams.
@@ -113,8 +116,9 @@ class DeviceSearch {
 
   Candidate with(PlanOptions options, std::int64_t cpu_share) const {
     options.shares = {cpu_share, recipe_.batch - cpu_share};
-    const std::int64_t workers = options.workers / *options.team;
-    if (!options.chunks) options.chunks = {std::min(workers, granules_of(graph_, cpu_share))};
+    const std::int64_t wanted =
+        options.chunks ? options.chunks->front() : options.workers / *options.team;
+    options.chunks = {std::min(wanted, granules_of(graph_, cpu_share))};
     return candidate_of(graph_, recipe_, make_plan(graph_, recipe_, options), costs_);
   }
 
@@ -156,6 +160,26 @@ std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision)
   // Tensor cores read channels last: for them the other layout is only detours.
   if (precision != Precision::fp32) return {Layout::nhwc};
   return {Layout::nhwc, Layout::nchw};
+}
+
+void leave_out_devices(PlanOptions& options, bool cores_can, bool gpu_can) {
+  if (!options.devices_open || (cores_can && gpu_can)) return;
+  options.devices_open = false;
+  if (!gpu_can) options.devices = {DeviceKind::cpu};
+}
+
+void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options) {
+  if (granules_of(graph, batch) < 2)
+    throw InputError("a batch of " + std::to_string(batch) +
+                     " has no share for each of two devices: use --devices cuda, or cpu");
+  if (options.chunks && options.chunks->size() > 1)
+    throw InputError(
+        "a list of --chunks cuts a share of the CPU that is known: add --shares, or give --chunks "
+        "one number");
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  if (const int cpus = cpus_to_compute(options); options.team.value_or(1) > cpus)
+    throw InputError("--team " + std::to_string(*options.team) +
+                     ": beside a GPU, which keeps a CPU, use 1 to " + std::to_string(cpus));
 }
 
 std::vector<int> teams_beside_gpu(const PlanOptions& options) {

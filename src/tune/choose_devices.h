@@ -11,6 +11,14 @@ namespace regatta {
 // The layouts that a GPU's plan is to be compared in: one where the user or the precision decides.
 std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision);
 
+// With options.devices_open: nothing is left open where only one of the devices can follow the
+// recipe and the flags, cores or the GPU.
+void leave_out_devices(PlanOptions& options, bool cores_can, bool gpu_can);
+
+// Throws InputError, which says why, if cores and a GPU cannot share the batch, whatever the
+// shares.
+void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options);
+
 // Threads of the teams that are to be compared beside a GPU, one team to each chunk: one team of a
 // power of two, as kernels share out few samples to all their threads; or two, four, ... of all
 // cores, down to teams of two.

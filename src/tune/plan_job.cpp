@@ -4,7 +4,8 @@
 #include <iostream>
 #include <utility>
 
-#include "base/error.h"
+#include "backends/cpu/cpu_backend.h"
+#include "base/json_reader.h"
 #include "graph/op.h"
 #include "train/loop.h"
 #include "train/memory_check.h"
@@ -82,7 +83,7 @@ bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !p
 // Measuring takes about as much memory as the plan that needs least of those to be compared:
 // several chunks for each worker.
 void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
-  if (shares_open(plan)) return;
+  if (shares_open(plan)) return require_sharing(job.graph, job.recipe.batch, plan);
   if (!plan.chunks && plan.devices.size() == 1)
     plan.chunks = {
         {std::min(granules_of(job.graph, job.recipe.batch), std::int64_t{4} * plan.workers)}};
@@ -92,7 +93,8 @@ void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
 }
 
 // Measures the GPU where too little is known of it: alone, in each layout that is to be compared,
-// and beside cores. False: the run is too short to measure for it.
+// and beside cores. Returns false, having measured no more, where `worth`, called with the time of
+// a step, says that the run is too short for it.
 template <class Worth, class Measure>
 bool measure_gpu(const TrainJob& job, PlanOptions plan,
                  const std::shared_ptr<const Profile>& profile, const Worth& worth,
@@ -100,11 +102,14 @@ bool measure_gpu(const TrainJob& job, PlanOptions plan,
   CalibrationOptions options{.workers = plan.workers, .layout = plan.layout};
   options.runtime = false;
   const bool cores = plan.devices_open || computes(plan, DeviceKind::cpu);
-  const bool shares = cores && granules_of(job.graph, job.recipe.batch) > 1;
+  const bool shares =
+      cores && why_not([&] { require_sharing(job.graph, job.recipe.batch, plan); }).empty();
+  const std::optional<std::vector<std::int64_t>> chunks = plan.chunks;
   for (const Layout layout : gpu_layouts(plan, job.recipe.precision)) {
     plan.gpu_layout = options.gpu_layout = layout;
     plan.devices = {DeviceKind::cuda};
     plan.shares.reset();
+    plan.chunks = chunks;
     const Known alone = known_of(job, plan, profile);
     if (!worth(alone.step)) return false;
     options.devices.clear();
@@ -114,6 +119,7 @@ bool measure_gpu(const TrainJob& job, PlanOptions plan,
       plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
       const std::int64_t granule = granule_of(job.graph);
       plan.shares = {granule, job.recipe.batch - granule};
+      plan.chunks.reset();
       options.shared = known_of(job, plan, profile).measured < known_enough;
     }
     if (!options.devices.empty() || options.shared)
@@ -159,9 +165,8 @@ void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_
 
 // Leaves out candidates that do not fit into memory, unless none does.
 void leave_out_too_large(const TrainJob& job, std::vector<Candidate>& candidates) {
-  const std::vector<MemoryLimit> limits = memory_limits();
   const auto rest = std::ranges::stable_partition(
-      candidates, [&](const Candidate& each) { return fits(job, each.plan, limits); });
+      candidates, [&](const Candidate& each) { return fits_here(job, each.plan); });
   if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
 }
 
@@ -203,16 +208,15 @@ void balance_devices(TrainJob& job, Choice& choice, std::optional<std::int64_t> 
   best.plan = job.plan;
 }
 
-void apply_fixed(TrainJob& job, const TuneOptions& tuning,
-                 const std::vector<std::string>& slow_workers, int workers,
-                 std::optional<std::int64_t> steps) {
+void apply_fixed(TrainJob& job, const TuneOptions& tuning, const std::vector<std::string>& slow,
+                 int workers, std::optional<std::int64_t> steps) {
   if (tuning.shares) {
     ShareTrials trials;
     if (tuning.by_costs && !job.plan.deterministic)
       trials.longest = [steps](Seconds step) { return longest_trials(steps, step); };
-    share_among_workers(job, *tuning.shares, workers, slow_workers, trials);
+    share_among_workers(job, *tuning.shares, workers, slow, trials);
   } else {
-    slow_down(job.plan, slow_workers);
+    slow_down(job.plan, slow);
   }
   if (tuning.placement) place_tasks(job, *tuning.placement);
 }
@@ -229,9 +233,14 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   if (tuning.for_this_run)
     steps = last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
 
+  // Workers' chunks and a split backward are for cores.
+  leave_out_devices(plan, cpu::hindrance(job.recipe.precision).empty(),
+                    !tuning.shares && plan.backward.value_or(Backward::whole) == Backward::whole);
   // The GPU's is known before shares are chosen, CPU workers' when it is known which there are.
-  std::vector<std::string> slow_workers = tuning.slow;
-  plan.gpu_slowness = take_gpu_slowness(slow_workers);
+  std::vector<std::string> slow = tuning.slow, slow_cores = slow;
+  plan.gpu_slowness = take_gpu_slowness(slow_cores);
+  // Before anything is measured.
+  if (!computes(plan, DeviceKind::cuda)) slow_workers(slow, plan.workers);
   if (plan.recompute)
     if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
         !chosen.empty())
@@ -250,7 +259,10 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
     job.plan = make_plan(job.graph, job.recipe, plan);
   }
   require_runnable(job);
-  apply_fixed(job, tuning, slow_workers, plan.workers, steps);
+  // A GPU that is so slow that it rests has had its say.
+  const auto is_gpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; };
+  if (plan.devices_open && std::ranges::none_of(groups_of(job.plan), is_gpu)) slow = slow_cores;
+  apply_fixed(job, tuning, slow, plan.workers, steps);
   require_runnable(job);
   return planned;
 }

@@ -76,12 +76,17 @@ std::string doubts(const Choice& choice) {
   std::string text;
   for (const Candidate& each : choice.candidates) {
     if (!is_doubtful(each)) continue;
-    char line[160];
+    const PlanKind kind = kind_of(each.granularity);
+    const std::string workers = std::to_string(each.granularity.workers) + " workers";
+    const std::string where = kind == PlanKind::gpu      ? "the GPU"
+                              : kind == PlanKind::shared ? "the GPU and " + workers
+                                                         : workers;
+    char line[200];
     std::snprintf(line, sizeof line,
-                  "%zu chunks in segments %s on %d workers took %.3g ms a step where %.3g ms were "
+                  "%zu chunks in segments %s on %s took %.3g ms a step where %.3g ms were "
                   "predicted: passed over while another plan does as predicted\n",
-                  each.granularity.chunks, each.granularity.segments.c_str(),
-                  each.granularity.workers, 1e3 * each.tried.count(), 1e3 * each.predicted.count());
+                  each.granularity.chunks, each.granularity.segments.c_str(), where.c_str(),
+                  1e3 * each.tried.count(), 1e3 * each.predicted.count());
     text += line;
   }
   return text;

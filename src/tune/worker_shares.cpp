@@ -14,26 +14,32 @@ namespace {
 
 constexpr double slowest = 1000;  // factor of --slow: more is a typing error
 
-DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
+constexpr std::string_view gpu_prefix = "cuda=";
+
+DeviceGroup* group_of(Plan& plan, DeviceKind kind) {
   for (PlanNode& node : plan.nodes)
     for (DeviceGroup& group : node.groups)
-      if (group.kind == DeviceKind::cpu) return group;
+      if (group.kind == kind) return &group;
+  return nullptr;
+}
+
+DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
+  if (DeviceGroup* const group = group_of(plan, DeviceKind::cpu)) return *group;
   throw InputError(std::string(flag) + ": the plan has no CPU workers");
 }
 
 }  // namespace
 
 double take_gpu_slowness(std::vector<std::string>& slow) {
-  constexpr std::string_view gpu = "cuda=";
   double factor = 1;
   for (const std::string& flag : slow) {
-    if (!flag.starts_with(gpu)) continue;
+    if (!flag.starts_with(gpu_prefix)) continue;
     const char* const end = flag.data() + flag.size();
-    const auto [stop, error] = std::from_chars(flag.data() + gpu.size(), end, factor);
+    const auto [stop, error] = std::from_chars(flag.data() + gpu_prefix.size(), end, factor);
     if (error != std::errc{} || stop != end || !(factor >= 1 && factor <= slowest))
       throw InputError("--slow " + flag + ": use cuda=FACTOR with a factor from 1 to 1000");
   }
-  std::erase_if(slow, [&](const std::string& flag) { return flag.starts_with(gpu); });
+  std::erase_if(slow, [&](const std::string& flag) { return flag.starts_with(gpu_prefix); });
   return factor;
 }
 
@@ -41,6 +47,8 @@ std::vector<double> slow_workers(const std::vector<std::string>& flags, int work
   if (flags.empty()) return {};
   std::vector<double> slow(static_cast<std::size_t>(workers), 1);
   for (const std::string& flag : flags) {
+    if (flag.starts_with(gpu_prefix))
+      throw InputError("--slow " + flag + ": no GPU computes in this plan");
     const char* const end = flag.data() + flag.size();
     const char* const equals = std::find(flag.data(), end, '=');
     int worker = -1;
@@ -60,7 +68,9 @@ std::vector<double> slow_workers(const std::vector<std::string>& flags, int work
   return slow;
 }
 
-void slow_down(Plan& plan, const std::vector<std::string>& flags) {
+void slow_down(Plan& plan, std::vector<std::string> flags) {
+  if (DeviceGroup* const gpu = group_of(plan, DeviceKind::cuda))
+    if (const double factor = take_gpu_slowness(flags); factor > 1) gpu->slow = {factor};
   if (flags.empty()) return;
   DeviceGroup& group = cpu_group_of(plan, "--slow");
   group.slow = slow_workers(flags, group.workers);

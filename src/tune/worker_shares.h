@@ -18,8 +18,8 @@ std::vector<double> slow_workers(const std::vector<std::string>& slow, int worke
 // Throws InputError.
 double take_gpu_slowness(std::vector<std::string>& slow);
 
-// Writes it into the plan. Throws InputError if there are no such workers.
-void slow_down(Plan& plan, const std::vector<std::string>& slow);
+// Writes both into the plan. Throws InputError if it has no such workers, or no GPU.
+void slow_down(Plan& plan, std::vector<std::string> slow);
 
 enum class WorkerShares {
   equal,  // chunks as equal as whole samples allow

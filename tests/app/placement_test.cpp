@@ -157,6 +157,10 @@ TEST(TrainPlan, FollowsAFileAndRefusesOthersWithTheReason) {
   plan_of(run, plan);
   // Flags that would change the recipe, another recipe, another platform, too many CPUs.
   EXPECT_THAT(train({"--batch", "8"}).err, HasSubstr("--batch cannot be changed by --plan"));
+  EXPECT_THAT(train({"--model", "lenet5", "--data", "synth:1x28x28/10@96", "--batch", "16",
+                     "--test", "none", "--prefetch", "2"})
+                  .err,
+              HasSubstr("--prefetch cannot be changed by --plan"));
   const ProgramRun other = train({"--model", "lenet5", "--data", "synth:1x28x28/10@96", "--batch",
                                   "16", "--seed", "5", "--test", "none"});
   EXPECT_EQ(other.code, 2);

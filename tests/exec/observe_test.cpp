@@ -182,6 +182,28 @@ TEST_F(Observing, WorkOfOneKindCostsTheMeanOfAStep) {
   for (const Observation& each : seen()) EXPECT_NEAR(each.seconds, 25e-6, 1e-9);
 }
 
+// A short batch leaves a chunk without samples; what its task takes is not that of one sample.
+TEST_F(Observing, AGpusChunkWithoutSamplesTellsNothing) {
+  const Blueprint on_gpu = make_blueprint(
+      graph,
+      plan_for(
+          graph, 64,
+          {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .devices = {DeviceKind::cuda}}),
+      {}, true);
+  const TaskList tasks = lower(on_gpu, ListKind::train);
+  const CostNames its_names(on_gpu, "synth:1x28x28/10@64", Pass::train);
+  std::vector<TaskTimes> took(tasks.tasks.size());
+  for (std::size_t t = 0; t < took.size(); ++t)
+    if (its_names.one_piece(tasks.tasks[t]) && of_chunk(tasks.tasks[t].actions.front().phase)) {
+      took[t].start = begin;
+      took[t].end = begin + microseconds(100);
+    }
+  const std::vector<ChunkSpan> spans{{0, 5}, {5, 0}};
+  const std::vector<Observation> found = observations_of({on_gpu, tasks, spans, took}, its_names);
+  ASSERT_FALSE(found.empty());
+  for (const Observation& each : found) EXPECT_EQ(each.size, 5);
+}
+
 // Operators that are fast and slow by turns: neither is typical, but the mean of both. A step that
 // was held up is none of them.
 TEST_F(Observing, OfStepsInARowTheMeanCountsWithoutThoseHeldUp) {

@@ -201,6 +201,30 @@ TEST(Plan, OnlyOurSchedulerFollowsAPlacement) {
             std::vector<std::string>{"--placement hybrid needs --scheduler regatta, not lws"});
 }
 
+TEST(Plan, AProcessComputesOnOneGpu) {
+  const Graph graph = fuse(build_model("tiny"));
+  Plan plan = make_plan(graph, recipe_of(10), {.workers = 2, .devices = {DeviceKind::cuda}});
+  EXPECT_TRUE(hindrances(plan).empty());
+  plan.nodes[0].groups[0].chunks = {5};
+  plan.nodes[0].groups.push_back(plan.nodes[0].groups[0]);
+  EXPECT_TRUE(faults(plan, graph, 10).empty());  // it may be simulated
+  ASSERT_EQ(hindrances(plan).size(), 1u);
+  EXPECT_NE(hindrances(plan)[0].find("it has 2 GPUs on node"), std::string::npos);
+}
+
+TEST(Plan, LoadersAreForAGpuAlone) {
+  const Graph graph = fuse(build_model("tiny"));
+  PlanOptions options{.workers = 4, .loaders = 3, .devices = {DeviceKind::cuda}};
+  EXPECT_EQ(make_plan(graph, recipe_of(10), options).loaders, 3);
+  options.devices = {DeviceKind::cpu};
+  EXPECT_NE(error_text([&] {
+              make_plan(graph, recipe_of(10), options);
+            }).find("--loaders is for a GPU alone"),
+            std::string::npos);
+  options.devices_open = true;  // the cores were not asked for by name
+  EXPECT_EQ(make_plan(graph, recipe_of(10), options).loaders, 0);
+}
+
 TEST(Plan, LoadsAreGatheredWithTheWorkOfCpusOnly) {
   const Graph graph = fuse(build_model("tiny"));
   Plan plan = make_plan(graph, recipe_of(10), {.workers = 2, .devices = {DeviceKind::cuda}});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/models.h"
+#include "support/error_text.h"
 #include "support/executor_run.h"
 
 namespace regatta {
@@ -97,6 +98,9 @@ TEST(Placement, EveryTaskIsRunOnceBySomeoneWhoMay) {
   EXPECT_NE(found[0].find("task 9999"), std::string::npos);
   EXPECT_NE(found[1].find("nobody"), std::string::npos);
   EXPECT_NE(found[2].find("several"), std::string::npos);
+  EXPECT_NE(
+      error_text([&] { require_order(made.blueprint, made.list); }).find("make the plan anew"),
+      std::string::npos);
 }
 
 TEST(Placement, AWorkerTakesOnlyWhatIsItsTurnAndLoadsInTheGaps) {

@@ -159,6 +159,26 @@ TEST_F(Found, AWorkerThatIsStartedAgainIsTheSameOneAndPausesDoNotCount) {
   EXPECT_DOUBLE_EQ(scaling.work_s, images / 10);
 }
 
+// Longer than a lease: "a" computes while "b" finishes one job, rests, and finishes another.
+TEST_F(Found, AJobThatIsUnderWayIsNoPause) {
+  folder->log(0).append(1, {EntryKind::claim, "a", {{"at", 105.0}}});
+  double at = 100;
+  for (const std::size_t job : {1, 2}) {
+    JobLog& log = folder->log(job);
+    log.append(1, {EntryKind::claim, "b", {{"at", at}}});
+    log.append(2, {EntryKind::result,
+                   "b",
+                   {{"at", at + 10},
+                    {"claim", 1},
+                    {"images_per_s", 10.0},
+                    {"outcome", {{"test_accuracy", 0.5}}}}});
+    at += 30000;
+  }
+  const Scaling scaling = results_of(*folder).scaling;
+  EXPECT_DOUBLE_EQ(scaling.pauses_s, 0);
+  EXPECT_DOUBLE_EQ(scaling.span_s, 30010);
+}
+
 TEST_F(Found, CsvHasALineForEveryJobThatIsDone) {
   finish(0, 0.5);
   finish(1, 0.25);

@@ -46,6 +46,20 @@ TEST(LoadWatch, CountsTheTimeOfLoads) {
   EXPECT_EQ(watch.of_epoch().share, 0);
 }
 
+// A GPU's chunk is loaded in pieces, and computed when the last of them is there.
+TEST(LoadWatch, AGpuWaitsForItsWholeChunk) {
+  Plan plan;
+  plan.loaders = 2;
+  LoadWatch watch(plan);
+  StepInput input;
+  input.load = [](auto...) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
+  const auto step = watch.watch(input);
+  const Clock::time_point begin = Clock::now();
+  input.load(0, 1, nullptr, nullptr);
+  input.load(1, 1, nullptr, nullptr);
+  EXPECT_GE(watch.of_step(*step, begin, begin + std::chrono::hours(1)).waited.count(), 0.02);
+}
+
 TEST(LoadWatch, ALoadBeforeTheStepBeganMadeNobodyWait) {
   LoadWatch watch(cpu_plan(1));
   StepInput input;

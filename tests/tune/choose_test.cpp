@@ -356,6 +356,56 @@ TEST(Choose, InFp32AGpusLayoutIsCompared) {
   EXPECT_EQ(gpu_layouts({.gpu_layout = Layout::nchw}, Precision::fp32), std::vector{Layout::nchw});
 }
 
+TEST(Choose, DevicesThatCannotFollowAreLeftOut) {
+  const auto left = [](bool cores_can, bool gpu_can) {
+    PlanOptions options{.devices = {DeviceKind::cuda}, .devices_open = true};
+    leave_out_devices(options, cores_can, gpu_can);
+    return std::pair(options.devices.front(), options.devices_open);
+  };
+  EXPECT_EQ(left(true, true), std::pair(DeviceKind::cuda, true));
+  EXPECT_EQ(left(false, true), std::pair(DeviceKind::cuda, false));
+  EXPECT_EQ(left(true, false), std::pair(DeviceKind::cpu, false));
+  PlanOptions named{.devices = {DeviceKind::cuda}};
+  leave_out_devices(named, true, false);
+  EXPECT_EQ(named.devices, std::vector{DeviceKind::cuda}) << "as the user wants it";
+}
+
+// 32 samples leave the CPU shares that are smaller than the chunks asked for.
+TEST(Choose, ChunksThatAreGivenCutTheCoresShareAsFarAsItCanBeCut) {
+  const Choice choice = chosen_beside(
+      100, "lenet5", 32, {.workers = 4, .cpus = 4, .chunks = std::vector<std::int64_t>{8}});
+  bool shared = false;
+  for (const Candidate& each : choice.candidates) {
+    shared |= kind_of(each.granularity) == PlanKind::shared;
+    EXPECT_LE(each.granularity.chunks, 9u);
+  }
+  EXPECT_TRUE(shared);
+}
+
+TEST(Choose, WhereTheBatchCannotBeSharedNobodyShares) {
+  PlanOptions list{.workers = 4, .cpus = 4}, team = list;
+  list.chunks = {16, 16};
+  team.team = 4;
+  for (const PlanOptions& options : {list, team})
+    for (const Candidate& each : chosen_beside(3, "lenet5", 32, options).candidates)
+      EXPECT_NE(kind_of(each.granularity), PlanKind::shared);
+}
+
+TEST(Choose, DevicesThatAreNamedAndCannotShareAreRefused) {
+  const Graph graph = fuse(build_model("tiny"));
+  const auto refused = [&](std::int64_t batch, PlanOptions options) {
+    options.workers = options.cpus = 4;
+    options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+    return error_text([&] { chosen(graph, batch, options); });
+  };
+  PlanOptions list, team;
+  list.chunks = {4, 4};
+  team.team = 4;
+  EXPECT_THAT(refused(1, {}), HasSubstr("a batch of 1 has no share for each of two devices"));
+  EXPECT_THAT(refused(8, list), HasSubstr("add --shares"));
+  EXPECT_THAT(refused(8, team), HasSubstr("--team 4: beside a GPU, which keeps a CPU, use 1 to 3"));
+}
+
 // As a machine, but a sample takes so long to load.
 class LoadingCosts final : public TaskCosts {
  public:

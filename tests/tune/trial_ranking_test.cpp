@@ -75,6 +75,9 @@ TEST(TrialRanking, ATrialFarBehindItsPredictionIsReportedAndPassedOver) {
   EXPECT_FALSE(is_doubtful(choice.candidates[2])) << "nobody tried it";
   EXPECT_NE(doubts(choice).find("took 2.1e+03 ms a step where 1e+03 ms were predicted"),
             std::string::npos);
+  Choice on_gpu = choice_of({candidate("step", 1, 0, 1.0, 2.1)});
+  on_gpu.candidates[0].granularity.gpu_share = 64;
+  EXPECT_NE(doubts(on_gpu).find("segments step on the GPU took"), std::string::npos);
   rank_by_trials(choice);
   EXPECT_EQ(choice.best().granularity.segments, "block");
   // Where all of them are far behind, the machine is slower than it was: the fastest is taken.

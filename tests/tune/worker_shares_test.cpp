@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "plan/make_plan.h"
 #include "support/error_text.h"
 #include "support/program_run.h"
 #include "support/temporary_folder.h"
 #include "train/run_folder.h"
+#include "tune/balance.h"
 
 namespace regatta {
 namespace {
@@ -46,6 +48,29 @@ TrainJob job_of(std::int64_t batch, int workers) {
   TrainJob job = make_job(options);
   job.profile = std::make_shared<const Profile>();
   return job;
+}
+
+TEST(SlowWorkers, AGpuIsSlowedDownInThePlanThatHasOne) {
+  TrainJob job = job_of(64, 2);
+  EXPECT_THAT(error_text([&] { slow_down(job.plan, {"cuda=2"}); }),
+              HasSubstr("--slow cuda=2: no GPU computes in this plan"));
+  PlanOptions both{.workers = 2, .devices = {DeviceKind::cpu, DeviceKind::cuda}};
+  both.shares = {32, 32};
+  both.chunks = {2};
+  job.plan = make_plan(job.graph, job.recipe, both);
+  slow_down(job.plan, {"cuda=2", "1=3"});
+  EXPECT_EQ(job.plan.nodes[0].groups[0].slow, (std::vector<double>{1, 3}));
+  EXPECT_EQ(job.plan.nodes[0].groups[1].slow, std::vector<double>{2});
+}
+
+TEST(Balance, ChunksThatOutnumberWorkersKeepTheirLanes) {
+  TrainJob job = job_of(64, 2);
+  DeviceGroup& group = job.plan.nodes[0].groups[0];
+  group.workers = group.lanes = 2;
+  group.chunks = {16, 16, 16, 16};
+  give_chunks(job.plan, {10, 20, 14, 20});
+  EXPECT_EQ(group.chunks, (std::vector<std::int64_t>{10, 20, 14, 20}));
+  EXPECT_EQ(group.lanes, 2);
 }
 
 TEST(WorkerShares, AreAlikeOrFollowTheSpeed) {
