@@ -91,7 +91,7 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--save-gradients", "--no-refine", "--new-classes",
                                       "--data",           "--quiet",     "--mask"};
   // With a model, flags of the recipe are compared; these are only of plans that are made here.
-  const std::set<std::string> never{"--loaders", "--prefetch", "--layout"};
+  const std::set<std::string> never{"--loaders", "--prefetch", "--layout", "--recompute"};
   for (const CLI::Option* option : app.get_options())
     if (const std::string name = option->get_name();
         option->count() > 0 &&
