@@ -27,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t batch = 64;
 
-// `work(first)` makes a batch of samples from number `first` on. After a second of warm-up.
+// Measured after a second of warm-up. `work(first)` makes a batch of samples, from sample `first`
+// on.
 double images_per_second(int loaders, double seconds,
                          const std::function<void(std::int64_t first)>& work) {
   std::atomic<std::int64_t> next = 0, done = 0;

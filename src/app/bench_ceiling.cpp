@@ -22,7 +22,7 @@ namespace {
 
 using OperatorKey = std::pair<std::string, std::string>;  // operator and work, as traces name them
 
-// What an operator takes for one image, in seconds of one core.
+// The costs of an operator for one image; seconds are those of one core.
 struct OperatorUse {
   double trained_s = 0;  // in the training run
   double alone_s = 0;    // by itself: measured, or its bytes at the streaming rate

@@ -29,7 +29,7 @@ using Words = std::vector<std::string>;
 
 struct Row {
   int ranks = 1;
-  // Images a second, by repeat; alone: the sum over the ranks.
+  // Images a second, by repeat; `alone` is the sum over ranks that train without exchange.
   std::vector<double> reached = {}, alone = {};
   std::optional<double> exchange_s = {}, exchange_bound_s = {}, simulated_exchange_s = {};
 };
@@ -38,8 +38,8 @@ class RankRuns {
  public:
   explicit RankRuns(const RankScalingFlags& flags) : flags_(flags), hosts_(listed(flags.hosts)) {}
 
-  // The sum of what the processes reach side by side, each with its part of the batch and nothing
-  // to exchange.
+  // Images a second of all processes together that train side by side, each on its part of the
+  // batch, without exchange.
   double alone(int ranks) const {
     CellOptions cell = cell_of(ranks);
     cell.batch = std::max<std::int64_t>(1, cell.batch / ranks);
@@ -62,7 +62,8 @@ class RankRuns {
     return sum;
   }
 
-  // Images a second of a run over the ranks; `alone` says how many steps it takes.
+  // Images a second of a run over the ranks. `alone`, images a second without exchange, tells how
+  // many steps fill the wanted seconds.
   double together(int ranks, double alone) const {
     const CellOptions cell = cell_of(ranks);
     const auto steps = cell.steps.value_or(std::max<std::int64_t>(
@@ -72,7 +73,7 @@ class RankRuns {
     return read_json(result).at("images_per_s");
   }
 
-  // How long gradients travel, by a recorded run.
+  // Sets the row's seconds of exchange in a step: of a recorded run, simulated, and the bound.
   void exchange(Row& row) const {
     const fs::path folder = train(row.ranks, {"--steps", "30", "--trace"});
     TrainJob job = read_run_json(folder).job;
@@ -99,7 +100,7 @@ class RankRuns {
     cell.granularity = "fixed";
     return cell;
   }
-  // On other machines each rank has the workers that suit its machine.
+  // With --hosts the number of workers is left to each rank: machines may differ in CPUs.
   Words flags_for(const CellOptions& cell) const {
     Words words = flags_of(cell);
     if (const auto found = std::ranges::find(words, "--workers");

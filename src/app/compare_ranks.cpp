@@ -16,7 +16,7 @@
 namespace regatta::app {
 namespace {
 
-// As records name the tasks of ranks that meet.
+// The label that a record gives to the tasks of this exchange or meeting of ranks.
 std::string meeting_name(const Action& action) {
   Task task;
   task.actions.push_back(action);
@@ -30,8 +30,8 @@ std::string meeting_name(const Action& action) {
                        .bucket = label.bucket});
 }
 
-// When the last task has ended that adds to a bucket's gradient, or to the sums of a batch norm; by
-// the meeting's name, in seconds since the first forward task began.
+// For each exchange, by its name: seconds from the begin of the first forward task to the end of
+// the last task that adds to the bucket's gradient, or to the sums of the batch norm.
 std::map<std::string, double> planned_arrivals(const Blueprint& blueprint, const TaskList& list,
                                                const std::vector<PlayedTask>& played) {
   std::map<std::string, double> arrivals;
@@ -64,7 +64,7 @@ std::map<std::string, double> planned_arrivals(const Blueprint& blueprint, const
   return arrivals;
 }
 
-// Each rank for itself, and its messages as if nothing else travelled.
+// Predicts each rank by itself, and each exchange as if no other messages travelled.
 Planned planned_of_ranks(const sim::Fleet& fleet, const RankNetwork& network) {
   Planned planned;
   planned.step_s = 0;

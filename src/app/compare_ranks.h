@@ -1,4 +1,4 @@
-// What is predicted of a recorded run over several ranks.
+// Predictions for a recorded run over several ranks, to be compared with its record.
 #pragma once
 
 #include "report/compare.h"
@@ -12,8 +12,8 @@ struct Prediction {
   Planned planned;
 };
 
-// The job's plan is for several nodes. They are simulated with the links that the record tells and
-// the costs of the job's profile; planned is each rank by itself.
+// Needs a job whose plan is for several nodes. They are simulated with the links in the record and
+// the costs of the job's profile; `planned` plays each rank by itself.
 Prediction predict_ranks(const TrainJob& job, const trace::Record& measured, std::int64_t steps,
                          std::uint64_t seed);
 

@@ -26,7 +26,7 @@ void set_devices(const std::string& text, PlanOptions& plan) {
   const bool gpu = has_nvidia_driver() && why_not([] { require_cuda(); }).empty();
   plan.devices = {gpu ? DeviceKind::cuda : DeviceKind::cpu};
   plan.devices_open = gpu;
-  if (!gpu) plan.loaders.reset();  // they feed a GPU
+  if (!gpu) plan.loaders.reset();  // loaders feed a GPU
 }
 
 }  // namespace regatta::app

@@ -49,7 +49,7 @@ DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, 
     plan.shares.reset();
     if (plan.team)
       plan.team = std::min(*plan.team, plan.workers);
-    else if (place.group->slow_cores && !plan.chunks)  // dealt out to whoever is free
+    else if (place.group->slow_cores && !plan.chunks)  // many chunks: a free worker takes the next
       plan.chunks = {{std::min(chunks_of_a_worker * plan.workers, granules_of(graph, share))}};
     else if (!alone && !plan.chunks)
       plan.team = plan.workers;

@@ -50,14 +50,14 @@ struct DeviceShare {
 // `shares` are ignored. Throws InputError that names what the platform does not have.
 Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& platform,
                       const std::vector<DeviceShare>& devices, const NodeOptions& options);
-// What each worker of a plan's group is, on these cores of the platform.
+// The slowness and watts of each worker of a plan's group on these cores of the platform.
 std::vector<WorkerPower> powers_on(const PlatformGroup& cores, const DeviceGroup& group);
 // A share on a place; cores that are not alone are one team: fewer chunks meet.
 DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options);
 
-// Chunks for each of a node's workers where these are unequal: the last to end is late by a part of
-// one.
+// Chunks for each worker of a node with unequal cores. With several, the last worker to end is late
+// by less than one chunk.
 inline constexpr std::int64_t chunks_of_a_worker = 4;
 inline constexpr int most_loaders = 4;  // of a rank: CPU workers that only feed its GPU
 

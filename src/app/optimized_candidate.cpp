@@ -102,7 +102,7 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
 std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candidate& made,
                                    bool paces, std::optional<double> longest_step_s) {
   constexpr std::array<double, 6> times_as_long{1.1, 1.25, 1.5, 2, 3, 4};
-  constexpr double nearly = 0.98;  // a step ends with its last task, which may end after the pace
+  constexpr double nearly = 0.98;  // a step's last task may end after the pace: leave some room
   std::vector<Candidate> found;
   if (made.pipeline || made.devices.size() != 1) return found;
   const DeviceGroup& group = made.plan.nodes.front().groups.front();

@@ -191,7 +191,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
         value_of(each.outcome, request.objective) >
             worth_simulating * value_of(found.best.front().outcome, request.objective))
       continue;
-    // The model knows nothing of what each task costs however small it is: fewer chunks may do.
+    // The model leaves out what a task costs however small it is: fewer chunks may be faster.
     for (const std::int64_t parts : {1, 2, 3}) {
       optimize::Pipeline cut = each;
       cut.chunks = each.chunks / parts;

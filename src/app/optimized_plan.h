@@ -25,9 +25,9 @@ struct DeviceRole {
   double finish_s = 0, energy_j = 0;
 };
 
-// What a plan's gap to the bound is made of: (1 + gap) is the product of (1 + each part).
+// The parts of a plan's gap to the bound: (1 + gap) is the product of (1 + each part).
 struct GapParts {
-  double intervals = 0;   // costs are not known better
+  double intervals = 0;   // the bound takes the lower ends of uncertain costs
   double whole = 0;       // whole devices and samples, and the exchange
   double simulation = 0;  // what the model left out: the runtime, and waiting for each other
 };

@@ -111,7 +111,7 @@ void tell_of_gap(Optimized& made, const Problem& problem, const Limits& limits, 
           const double joules =
               low_s > 0 ? state.least_joules[g].per_sample * certain_s / low_s : 0;
           state.least[g] = {0, certain_s};
-          // Unequal cores need less than all of them at work draw.
+          // A sample may need fewer joules on the frugal ones of unequal cores than on all of them.
           state.least_joules[g] = {0, std::min(certain_s * state.busy_watts, joules)};
         }
   const double model = value_of(made.modelled, made.objective);

@@ -126,7 +126,7 @@ struct Measured {
 Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
   const bool cpu = group.kind == DeviceKind::cpu;
   std::vector<ShareCost> costs;
-  // As plans have them: cores are one team, but for unequal ones.
+  // Plans for a platform have all cores in one team, but unequal cores each by itself.
   const std::optional<int> whole =
       cpu ? std::optional(group.slow_cores ? 1 : group.count) : std::nullopt;
   for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
@@ -145,7 +145,7 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   const double cores = cpu ? group.count : 1;
   full.idle_watts = group.watts.idle * cores;
   full.busy_watts = cpu ? group.busy_watts() : group.watts.active - group.watts.idle;
-  // Of a core's second of work at full speed, on the cores that need least for it.
+  // Joules for what a core at full speed computes in a second, on the cores that need the fewest.
   double core_watts = group.watts.active - group.watts.idle;
   if (const auto& slow = group.slow_cores)
     core_watts = std::min(core_watts, slow->slow * (slow->active_watts - group.watts.idle));

@@ -17,7 +17,7 @@ std::vector<MemoryPrediction> memories_of_node(const PlanNode& node,
                                                const std::vector<Footprint>& found,
                                                std::uint32_t first_group) {
   std::vector<MemoryPrediction> memories{{node.name, "node", 1, {}}};
-  std::vector<std::size_t> memory_of;  // by group of the node
+  std::vector<std::size_t> memory_of;  // index into `memories`, by group of the node
   for (const DeviceGroup& group : node.groups) {
     memory_of.push_back(group.kind == DeviceKind::cpu ? 0 : memories.size());
     if (group.kind != DeviceKind::cpu) memories.push_back({node.name, group.name, 1, {}});
@@ -60,7 +60,7 @@ std::vector<MemoryPrediction> memories_of(const Graph& graph, const Plan& plan,
     }
     return all;
   }
-  // Of a thousand nodes, few differ.
+  // Nodes with equal groups need the same memory, so each kind of node is lowered once.
   using Group = std::tuple<std::string, DeviceKind, int, int, Layout, std::vector<std::int64_t>>;
   std::map<std::vector<Group>, std::vector<MemoryPrediction>> seen;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
@@ -91,7 +91,7 @@ std::vector<MemoryPrediction> memories_of(const TrainJob& job) {
 }
 
 std::string text_of(const std::vector<MemoryPrediction>& memories) {
-  constexpr std::size_t most = 4;  // columns on a screen
+  constexpr std::size_t most = 4;  // memories side by side on a screen
   const std::size_t shown = std::min(most, memories.size());
   if (shown == 0) return "";
   std::map<std::string, std::int64_t> totals;

@@ -1,4 +1,4 @@
-// What a plan's memories will hold, by kind of buffer.
+// Predicts the bytes in each memory of a plan, by kind of buffer.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace regatta::app {
 
-// Of training alone: a test after each epoch adds little. Nodes that need the same are told once.
-// Without the kernels' workspace, which only the machine that computes can tell.
+// Memories while training; tests between epochs need little more. Nodes that need the same memory
+// are one entry. Leaves out the workspace of kernels, which only the machine that computes knows.
 std::vector<MemoryPrediction> memories_of(const Graph& graph, const Plan& plan,
                                           const Recipe& recipe);
 
-// Of a job that trains here: with the workspace of its kernels on CPUs.
+// Memories of a job that trains on this machine, with the workspace of its CPU kernels.
 std::vector<MemoryPrediction> memories_of(const TrainJob& job);
 
 // A table: kinds of buffers, the largest first, a column for each memory.

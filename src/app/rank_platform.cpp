@@ -18,15 +18,15 @@ constexpr const char* top_name = "top";
 
 std::string switch_name(int site) { return "site-" + std::to_string(site); }
 
-// The bandwidth of a rank's own link: its messages to the others near it are not slower than this.
+// The bandwidth of a rank's own link in bytes a second: the highest measured to any of `others`.
 double fastest(const RankLinks& links, std::size_t rank, const std::vector<std::size_t>& others) {
   double most = 0;
   for (const std::size_t other : others) most = std::max(most, links[rank][other].bandwidth);
   return most;
 }
 
-// The part of a rank in the latencies of its messages to these: the smallest that any two of them
-// leave, or with a single one half.
+// The latency of a rank's own link in seconds. A measured latency is the sum of those of two
+// links, so any two of `others` tell the rank's own: the least is taken. With one other: half.
 double own_latency(const RankLinks& links, std::size_t rank,
                    const std::vector<std::size_t>& others) {
   std::vector<double> found;
@@ -83,9 +83,9 @@ Platform platform_of_ranks(const Plan& plan, const RankNetwork& network) {
     throw InputError("the record tells the links of " + std::to_string(links.size()) +
                      " ranks, its plan is for " + std::to_string(ranks));
   const std::vector<int> sites = sites_of(network.machines, links);
-  // By rank: those of its site, or if it is alone there all others.
+  // By rank: the other ranks of its site, or all other ranks if it is alone there.
   std::vector<std::vector<std::size_t>> near(ranks);
-  std::vector<double> latency(ranks, 0);  // of its own link
+  std::vector<double> latency(ranks, 0);  // of a rank's own link
   for (std::size_t r = 0; r < ranks; ++r) {
     const bool alone = std::ranges::count(sites, sites[r]) == 1;
     for (std::size_t other = 0; other < ranks; ++other)

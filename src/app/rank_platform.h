@@ -19,14 +19,15 @@ struct RankNetwork {
   std::vector<int> cpus;      // by rank, that it may use
 };
 
-// As the metadata of a record hold it. Called by all ranks together, with nothing else to do.
+// Measures links and CPUs; returns them as a record's metadata hold them. All ranks must call it
+// together, while nothing else runs.
 std::string measure_network(Ranks& ranks);
 inline constexpr const char* network_key = "ranks";
-// Throws InputError if a record has none.
+// The network in a record's metadata. Throws InputError if it has none.
 RankNetwork network_in(const trace::Record& record);
 
-// A node for each of the plan's, with this machine's costs. Ranks near each other (sites_of) hang
-// on one switch; several such switches on another.
+// A platform with a node for each node of the plan, with this machine's costs. Ranks of one site
+// (sites_of) are linked to a switch; the switches of several sites are linked to another one.
 Platform platform_of_ranks(const Plan& plan, const RankNetwork& network);
 
 }  // namespace regatta::app

@@ -90,7 +90,8 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
                                       "--trace-steps",    "--out",       "--init",
                                       "--save-gradients", "--no-refine", "--new-classes",
                                       "--data",           "--quiet",     "--mask"};
-  // With a model, flags of the recipe are compared; these are only of plans that are made here.
+  // With --model, other flags are compared with the recipe. These belong to the plan, which is
+  // given, so they are refused with or without --model.
   const std::set<std::string> never{"--loaders", "--prefetch", "--layout", "--recompute"};
   for (const CLI::Option* option : app.get_options())
     if (const std::string name = option->get_name();
@@ -145,7 +146,7 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
       if (group.kind == DeviceKind::cpu) {
         const int before =
             std::exchange(group.workers, std::max(1, *flags.job.workers / group.team));
-        if (group.workers != before) {  // what each worker draws is not known any more
+        if (group.workers != before) {  // powers, of the former workers, no longer hold
           group.powers.clear();
           job.plan.pace_s = 0;
         }

@@ -228,7 +228,7 @@ std::string read_file(const fs::path& path) {
   std::error_code ignored;
   const bool piped = fs::is_fifo(path, ignored);  // such as a shell's <(program)
   if (!piped) require_regular_file(path);
-  // Opening a pipe does not wait for somebody to write to it: whoever does so waits already.
+  // O_NONBLOCK: opening a pipe does not wait for a writer. A shell's writer has opened it already.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0) fail_by_errno("read", path);
@@ -236,7 +236,7 @@ std::string read_file(const fs::path& path) {
   constexpr std::size_t piece = 1 << 16;
   std::size_t filled = 0;
   while (true) {
-    // A byte more than a regular file has, so that its end is seen without growing once more.
+    // Room for a byte more than a regular file has, so its end is seen without growing `bytes`.
     const auto rest = static_cast<std::size_t>(about.st_size) + 1;
     if (filled == bytes.size())
       bytes.resize(filled < rest ? rest : filled + std::max(filled, piece));
@@ -245,7 +245,7 @@ std::string read_file(const fs::path& path) {
     if (got > 0)
       filled += static_cast<std::size_t>(got);
     else if (errno == EAGAIN)
-      ::fcntl(file.get(), F_SETFL, 0);  // its writer will go on: now it waits
+      ::fcntl(file.get(), F_SETFL, 0);  // a writer is there: further reads wait for it
     else if (errno != EINTR)
       fail_by_errno("read", path);
   }

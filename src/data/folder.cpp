@@ -152,7 +152,7 @@ class FileStore final : public ImageStore {
   }
 
   void fetch(std::int64_t index, std::vector<std::byte>& bytes) const override {
-    // Without waiting for somebody to write to a FIFO.
+    // O_NONBLOCK: opening a FIFO does not wait for a writer.
     const Descriptor file(::open(path_of(index).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat about {};
     if (!file || ::fstat(file.get(), &about) != 0) fail_by_errno();

@@ -13,11 +13,11 @@ struct ThreadTimes {
   LoadingTimes times;
   LoadClock* innermost = nullptr;
   Clock::time_point since;
-  long blocks = 0;  // of 512 bytes that were read for this thread, as last asked
+  long blocks = 0;  // blocks_read() when it was last asked
 };
 thread_local ThreadTimes own;
 
-// Mapped files count too; what lay in the page cache does not.
+// Blocks of 512 bytes that the kernel has read from disks for this thread, also for mapped files.
 long blocks_read() {
   rusage usage{};
   return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_inblock : 0;

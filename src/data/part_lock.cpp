@@ -35,20 +35,20 @@ bool is_still(const Descriptor& open, const std::filesystem::path& file) {
          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-// Says who holds the lock that `open` has on `file`.
+// Writes this process and its machine into the lock's file, so that others can name the holder.
 bool note_holder(const Descriptor& open) {
   const std::string holder = "process " + std::to_string(::getpid()) + " on " + host_name();
   return ::ftruncate(open.get(), 0) == 0 &&
          ::pwrite(open.get(), holder.data(), holder.size(), 0) == std::ssize(holder);
 }
 
-// Removes the file of a lock before the lock goes.
+// Removes the file while its lock is held, if the folder still has that file.
 void remove_lock(const Descriptor& open, const std::filesystem::path& file) {
   if (open && is_still(open, file)) ::unlink(file.c_str());
 }
 
-// Tries every hundredth of a second. By default for a tenth: a process that only asks who makes a
-// part holds a shared lock for some microseconds. False: errno says why.
+// Tries to lock a file, `tries` times at intervals of 10 ms. More than once, because a process that
+// only asks who makes a part holds a shared lock for some microseconds. False: errno says why.
 bool locked(int file, int tries = 10) {
   for (int i = 0; i < tries; ++i) {
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
@@ -62,18 +62,18 @@ bool locked(int file, int tries = 10) {
 }  // namespace
 
 FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / ".in-use") {
-  constexpr int one_second = 100;  // tries
+  constexpr int one_second = 100;  // tries at intervals of 10 ms
   do {
     lock_ = Descriptor(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!lock_) return;
     if (locked(lock_.get(), one_second)) continue;
-    if (errno != EWOULDBLOCK) break;  // no locks here
+    if (errno != EWOULDBLOCK) break;  // the file system has no locks
     std::cerr << "waiting for " << said_in(file_) << ", which begins or joins parts in '"
               << folder.string() << "'\n";
     while (::flock(lock_.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
   } while (!is_still(lock_, file_));
-  note_holder(lock_);  // else it stays without a name
+  note_holder(lock_);  // if that fails, messages cannot name the holder
 }
 
 FolderLock::~FolderLock() { remove_lock(lock_, file_); }

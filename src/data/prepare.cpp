@@ -60,7 +60,8 @@ SplitSource open_split(const PrepareOptions& options, Split split) {
   return source;
 }
 
-// Bytes of an image file, by a few spread over the data; of a sample where all have one size.
+// Mean bytes of an image file, from some that are spread over the data; where samples are stored
+// decoded, the bytes of one sample.
 std::int64_t typical_bytes(const SplitSource& source) {
   const DatasetInfo& info = source.data->info();
   if (!source.undecoded) return static_cast<std::int64_t>(sample_bytes(info));

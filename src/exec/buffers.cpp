@@ -8,7 +8,7 @@
 
 namespace regatta {
 
-// After the other constructor the destructor runs whatever fails here, and gives back the rest.
+// Delegates first, so that the destructor runs even if this body throws, and frees what it has.
 PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : PlanBuffer(bytes) {
   memory_ = memory;
   memory_.pinned = false;

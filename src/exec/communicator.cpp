@@ -46,11 +46,11 @@ void flush_denormals() {
   _mm_setcsr(_mm_getcsr() | flush_to_zero | denormals_are_zero);
 }
 
-// Asks Linux (from 6.12 on) to let this thread in as soon as it wakes, also beside a busy worker: a
-// thread that asks for short slices need not wait until the slice of another one is over, which
-// takes milliseconds. Older kernels ignore it.
+// Asks Linux (from 6.12 on) for short time slices. A thread that wakes with shorter slices than the
+// one that runs on its CPU, such as a worker, preempts it; otherwise it waits for the end of that
+// slice, some milliseconds. Older kernels ignore this.
 void ask_for_short_slices() {
-  // As <linux/sched/types.h> has it; C libraries are about to define one of their own.
+  // The fields of the kernel's struct sched_attr, under another name: newer C libraries define it.
   struct {
     std::uint32_t size = 48, policy = SCHED_OTHER;
     std::uint64_t flags = 0;

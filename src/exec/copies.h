@@ -1,5 +1,5 @@
-// Buffers that main memory and a GPU have copies of, at gates: the task that wrote one copy brings
-// the other up to date before it ends.
+// Buffers of which main memory and a GPU have a copy each, for tasks at gates: a task that wrote
+// one copy brings the other up to date before it ends.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class Copies {
 
   // The copies to be made of what a task of the GPU writes: from its memory to main memory.
   std::vector<cuda::Copy> to_host(const TaskRun& run) const { return copies_of(run, false); }
-  // A task of a CPU worker, or messages, have written main memory's copies.
+  // Copies what a CPU worker's task, or a message, has written from main memory to the GPU.
   void bring_to_gpu(const TaskRun& run) const;
 
  private:

@@ -348,7 +348,7 @@ class Executor::Impl {
 
   // --- on a worker
 
-  // A GPU's update may have noted a gradient that is not finite, of which the host is not told.
+  // A GPU's update sets a mark on the GPU if it saw a gradient that is not finite: asks for it.
   void look_at_gradient(const TaskRun& run) {
     const auto updates = [](const Action& action) { return action.phase == Phase::update; };
     if (!std::ranges::any_of(run.task->actions, updates)) return;

@@ -14,11 +14,11 @@ namespace {
 
 using Time = TraceClock::time_point;
 
-// A task counts if its thread ran for this share of its time at least: the thread that submits
-// interrupts workers for less.
+// A task counts as timed if its thread had a CPU for at least this share of the task's time. The
+// thread that submits interrupts workers for less.
 constexpr double least_own = 0.8;
-// A step that took so many times as long as the median step says nothing of typical ones: it was
-// held up as a whole (docs/profile.md).
+// A step that took longer than so many times the median step was held up as a whole, so its tasks
+// do not count for the spread (docs/profile.md).
 constexpr double held_up = 1.15;
 // The fewest timed tasks that tell how far tasks spread.
 constexpr std::size_t fewest_tasks = 4 * spread_levels;
@@ -73,8 +73,8 @@ int level_of(double busy, int all) {
   return std::abs(busy / nearest - 1) <= 0.2 ? nearest : 0;
 }
 
-// Seconds for a task without buffers, and for each buffer: by the tasks with the fewest and the
-// most.
+// Seconds for a task without buffers (`fixed`) and for each buffer (`each`): the line through the
+// medians of the tasks with the fewest and with the most buffers.
 struct Line {
   double fixed = 0, each = 0;
 };
@@ -144,7 +144,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       // The wait that makes a GPU slower is not the work's.
       if (!done.blueprint.group(task.group).slow.empty()) continue;
       const Action& first = task.actions.front();
-      // A chunk that got no sample of a short batch.
+      // Skips a chunk that has no sample of a short batch.
       if (of_chunk(first.phase) && samples(first) == 0) continue;
       note(names.whole(task, samples(first)), times.start, times.end, {});
       continue;

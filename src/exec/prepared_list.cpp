@@ -60,7 +60,7 @@ PreparedList prepare(const Blueprint& blueprint, ListKind job, const ExecOptions
 
 void PreparedList::look_up(Buffers& buffers, std::size_t step) {
   if (!handles[step % handles.size()].empty()) return;
-  Handles found;  // kept if all buffers can be had
+  Handles found;  // kept once all buffers are allocated
   Data addresses;
   for (const Task& task : list.tasks)
     for (const Access& access : task.accesses) {

@@ -1,4 +1,4 @@
-// What this rank sends to the others and receives of them while lists are on their way.
+// The messages between this rank and the others while task lists run.
 #pragma once
 
 #include <exception>
@@ -19,7 +19,7 @@ class RankMessages {
   // with what went wrong or null.
   void start(const TaskRun& run, std::byte* const* data,
              std::function<void(std::exception_ptr failure)> arrived);
-  // All other ranks fail with RankFailed.
+  // Makes all other ranks fail with RankFailed.
   void give_up(const std::string& why) noexcept { communicator_.give_up(why); }
 
  private:

@@ -18,8 +18,8 @@
 namespace regatta {
 namespace {
 
-// A worker that rests looks again after so long: it comes too late by no more than that, where the
-// others took longer than predicted.
+// How long a worker that rests sleeps before it looks for a task again. If the others fall behind,
+// it comes back late by no more than this.
 constexpr std::chrono::microseconds nap(100);
 
 double seconds_now() {
@@ -117,7 +117,7 @@ class ReadyList {
                                                      nullptr) != 0;
   }
 
-  // `rests`: it leaves the tasks there are to others.
+  // `rests` is set if the worker leaves all ready tasks to workers that need fewer joules.
   starpu_task* take(int worker, bool& rests) {
     for (auto each = strangers_.begin(); each != strangers_.end(); ++each)
       if (may_run(worker, *each)) {
@@ -153,7 +153,8 @@ class ReadyList {
     waits_[static_cast<std::size_t>(worker)].store(false, std::memory_order_release);
   }
 
-  // A worker may have been called for an unbound task, and then have taken one of its own, or rest.
+  // Wakes a worker for the first ready task that is bound to no worker: the one that was woken for
+  // it may have taken another task, or rest.
   void wake_for_rest(const Pool& pool) {
     for (std::size_t i = 0; i < pool.ready.size(); ++i)
       if (pool.ready[i].fixed.worker < 0) return wake(pool.tasks[i], pool.ready[i].home);
@@ -195,7 +196,7 @@ WorkerTimes& worker_times() {
 }
 
 void skip_turn(const FixedPlace& place) {
-  constexpr unsigned context = 0;  // the one that StarPU starts with
+  constexpr unsigned context = 0;  // StarPU's initial scheduling context
   if (place.turn > 0) list_of(context).skip(place);
 }
 

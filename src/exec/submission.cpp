@@ -12,7 +12,7 @@ UpdateNumbers numbers_of(const OptimizerSettings& optimizer, const StepInput& in
                         input.update);
 }
 
-// This rank's part of the spans of the whole batch.
+// The spans of this rank's chunks, out of those of the whole batch.
 std::vector<ChunkSpan> spans_here(const RankPlace& ranks, const std::vector<ChunkSpan>& batch) {
   if (!ranks.several()) return batch;
   const auto first = batch.begin() + static_cast<std::ptrdiff_t>(ranks.own().first);

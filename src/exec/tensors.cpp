@@ -40,7 +40,7 @@ std::vector<float> Tensors::read(BufferKind kind, ParameterId id, std::uint32_t 
   std::vector<float> values =
       read_floats(of_parameter(kind, id, second), blueprint_.parameter_offset[id.value],
                   blueprint_.graph.parameter(id).shape.elements());
-  // Only updates look at masks, so a gradient is whole in memory.
+  // Masks are applied by updates alone: in memory, masked weights have gradients too.
   if (kind == BufferKind::gradient) zero_masked(masks_, id, values);
   return values;
 }

@@ -1,4 +1,5 @@
-// The tensors of a plan by name, for the host, with nothing on its way that accesses them.
+// Lets the host read and write parameters and other tensors of a plan. No task that accesses them
+// may be running.
 #pragma once
 
 #include <optional>
@@ -17,13 +18,13 @@ class Tensors {
   Tensors(const Blueprint& blueprint, Buffers& buffers, const ParameterMasks& masks)
       : blueprint_(blueprint), buffers_(buffers), masks_(masks) {}
 
-  // What a buffer of parameters, moments, averages or gradients holds of a parameter; `second` as
-  // BufferKind says. What is written loses its masked values.
+  // The values of one parameter in buffers of parameters, moments, averages or gradients; `second`
+  // as BufferKind says. Writing sets masked values to zero.
   std::vector<float> read(BufferKind kind, ParameterId id, std::uint32_t second) const;
   void write(BufferKind kind, ParameterId id, std::uint32_t second, std::span<const float> values);
   std::vector<float> state(StateId id) const;
   void set_state(StateId id, std::span<const float> values);
-  // The first parameter that is infinite or not a number somewhere.
+  // The first parameter with a value that is infinite or not a number.
   std::optional<ParameterId> not_finite() const;
 
  private:

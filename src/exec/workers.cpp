@@ -12,7 +12,8 @@
 namespace regatta {
 namespace {
 
-// Without giving the core away: a slow core is not free for others either.
+// Spins until `end`, without sleeping: a slow core, which it stands for, is not free for other
+// threads either.
 void wait_until(auto end) {
   while (TraceClock::now() < end) __builtin_ia32_pause();
 }

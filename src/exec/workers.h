@@ -1,4 +1,4 @@
-// What StarPU's workers keep from task to task, and how each carries out one.
+// The state that StarPU's workers keep from task to task, and how a worker carries out a task.
 #pragma once
 
 #include <memory>
@@ -17,24 +17,23 @@ namespace regatta {
 
 class Workers {
  public:
-  // After StarPU has started. All arguments must outlive this.
+  // Made after StarPU has started. All arguments must outlive this.
   Workers(const Blueprint& blueprint, const ExecOptions& options, const Runtime& runtime,
           const WorkerIds& ids, const Copies& copies);
 
-  // On the worker's thread. `buffers`: StarPU's, which tells where data are unless the task is at
-  // gates.
+  // Called on the worker's thread. `buffers` are StarPU's; tasks at gates know their data without.
   void run_on_cpu(const TaskRun& run, void* buffers[]);
   void run_on_gpu(const TaskRun& run, void* buffers[]);
 
   // Whether the group's GPU found a gradient that is not finite in an update that is done.
   bool saw_not_finite(GroupId group) const;
-  // Lets updates on GPUs go on after that. With nothing on its way.
+  // Removes the mark, so that updates on GPUs move parameters again. No task may be running.
   void forget_not_finite();
   std::size_t graph_captures() const;
   std::size_t workspace_bytes() const;  // of CPU workers' kernels, so far
 
  private:
-  // Made on the worker's own thread.
+  // The state of one worker, made on its own thread.
   struct Worker {
     std::unique_ptr<Device> cpu;
     std::unique_ptr<Frame> frame;
@@ -44,7 +43,7 @@ class Workers {
 
   std::unique_ptr<Device> make_cpu_device();
   std::vector<const std::uint8_t*> mask_pointers() const;
-  bool loads_for_gpu(const TaskRun& run) const;  // and somebody wants to know of it
+  bool loads_for_gpu(const TaskRun& run) const;  // and StepInput::sent wants to be told
   Worker& this_worker();
   CudaRunner& this_gpu();
 

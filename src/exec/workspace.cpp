@@ -16,7 +16,7 @@ std::unique_ptr<cpu::Backend> make_cpu_backend(const Blueprint& blueprint,
     layout = group->layout;
     precision = options.numbers.precision;
   }
-  // Sized for the largest chunk of any rank, so that other sizes follow its choice of formats.
+  // Kernels choose formats by the largest chunk of any rank, so that all ranks have the same.
   std::int64_t largest = std::ranges::max(blueprint.chunks, {}, &Chunk::capacity).capacity;
   for (const std::int64_t capacity : blueprint.ranks.chunks) largest = std::max(largest, capacity);
   return std::make_unique<cpu::Backend>(blueprint.graph, layout, largest, options.numbers.samples,

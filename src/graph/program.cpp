@@ -29,8 +29,9 @@ std::int64_t granules_of(const Graph& graph, std::int64_t samples) {
 
 namespace {
 
-// What computes the values and stashes again that a segment's backward reads. Values that others
-// read outside lie in buffers of their own, which stay.
+// The instructions of forward that run again before a segment's backward: those whose values or
+// stashes it reads, directly or to compute others. Values that other segments read are kept in
+// buffers of their own.
 Part recomputation(const Graph& graph, const GradientFlow& flow, NodeId first, NodeId last) {
   std::vector<bool> needed(graph.nodes().size());
   for (std::uint32_t value = last.value + 1; value-- > first.value;) {

@@ -99,7 +99,7 @@ class Search {
     return rank;
   }
 
-  // For each kind of node, one way of use and how many nodes.
+  // For each kind of node: a way to use it, and how many nodes are used.
   struct Position {
     std::vector<std::size_t> way;
     std::vector<std::int64_t> nodes;

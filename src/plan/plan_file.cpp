@@ -133,7 +133,7 @@ void check(const PlanFile& file, const Graph& graph, std::vector<std::string>& f
 }  // namespace
 
 std::int64_t MemoryPrediction::bytes() const {
-  std::uint64_t sum = 0;  // of a file's numbers, which may be any
+  std::uint64_t sum = 0;  // unsigned: numbers read from a file may overflow
   for (const auto& [kind, bytes] : kinds) sum += static_cast<std::uint64_t>(bytes);
   return static_cast<std::int64_t>(sum);
 }

@@ -78,7 +78,7 @@ void mark_recomputed(std::vector<Segment>& segments, const std::optional<std::st
   const auto fail = [&](const std::string& why) {
     throw InputError("--recompute " + *choice + ": " + why);
   };
-  const std::size_t count = segments.size() - 1;  // that may be
+  const std::size_t count = segments.size() - 1;  // segments that may be computed again
   if (count == 0) fail("the plan has one segment; cut it by --segments block or a number");
   if (*choice == "all") {
     for (std::size_t s = 0; s < count; ++s) segments[s].recomputed = true;

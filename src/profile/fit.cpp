@@ -8,8 +8,8 @@
 namespace regatta {
 namespace {
 
-// How much less is known of work of twice, or half, the size of what was measured, or beside twice,
-// or half, as many busy workers.
+// Relative error that is added for each factor of two between what was asked and what was measured,
+// in size or in number of busy workers.
 constexpr double error_per_doubling = 0.1;
 // Two sizes tell what more of it costs if one is so many times the other: between sizes that are
 // nearly alike there is noise alone.
@@ -90,7 +90,7 @@ Fit::Knot Fit::Curve::at(double size) const {
   if (!below && !above) {
     const Knot& before = *(after - 1);
     const double share = (size - before.size) / (near.size - before.size);
-    // Between its points the curve is as sure as it is at points that were left out.
+    // Between its points the curve errs as much as it does at points left out of the fit.
     return {size, before.seconds + share * (near.seconds - before.seconds),
             std::hypot(std::max(before.error, near.error), held_out)};
   }

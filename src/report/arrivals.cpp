@@ -12,6 +12,7 @@ namespace {
 
 using trace::Time;
 
+// An exchange in one step: when each node began it, and when the last node had all it needs.
 struct OneMeeting {
   std::map<std::string, Time> arrivals;  // by node
   Time last_end = 0;
@@ -51,7 +52,7 @@ Seen seen_in(const trace::Record& record, const trace::Window& window) {
   return seen;
 }
 
-// The length of what any of these stretches covers.
+// Time covered by at least one of these stretches.
 Time covered(std::vector<std::pair<Time, Time>> stretches) {
   std::ranges::sort(stretches);
   Time sum = 0, until = 0;
@@ -82,7 +83,7 @@ std::optional<RankMeetings> rank_meetings(const trace::Record& record,
     std::vector<double> messages;
     for (const auto& [step, meeting] : steps) {
       const auto begin = seen.begins.find(step);
-      // Of a step at the border of the record some nodes' tasks may be missing.
+      // In a step at the begin or end of the record, tasks of some nodes may be missing.
       if (begin == seen.begins.end() || meeting.arrivals.size() < seen.nodes.size()) continue;
       for (const auto& [node, time] : meeting.arrivals)
         arrivals[node].push_back(trace::seconds(time - begin->second));

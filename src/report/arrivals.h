@@ -1,4 +1,4 @@
-// When the ranks of a run came to the points where all of them meet, by its record.
+// When the ranks of a recorded run arrived at each exchange, and how long its messages took.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace regatta {
 
-// Medians over the steps, in seconds.
+// One exchange of each step; times are medians over the steps, in seconds.
 struct RankMeeting {
   std::string name;                        // "exchange s0 b2": the label of its tasks
-  bool gradients = false;                  // else chunks of a batch norm meet
+  bool gradients = false;                  // true: of gradients; false: of a batch norm's sums
   std::map<std::string, double> arrivals;  // by node, since the first forward task of the step
   double messages = 0;  // from the arrival of the last node until all have what they need
 
@@ -22,14 +22,14 @@ struct RankMeeting {
 
 struct RankMeetings {
   std::vector<RankMeeting> all;  // of gradients first, then by the arrival of the last node
-  // For so long in a step the messages of any bucket were on their way that all nodes had come to.
+  // Seconds of a step in which messages of a bucket were on their way after all nodes had arrived.
   double exchange_s = 0;
 
   const RankMeeting* find(const std::string& name) const;
 };
 
-// None: the record is not of several nodes, or a running sum goes along the nodes, where nobody
-// waits for all.
+// None if the record has a single node, or if a running sum goes from node to node (--update
+// chain), where no rank waits for all others.
 std::optional<RankMeetings> rank_meetings(const trace::Record& record, const trace::Window& window);
 
 }  // namespace regatta

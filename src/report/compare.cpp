@@ -104,7 +104,7 @@ struct Measure {
     if (found == record.metadata.end()) return std::nullopt;
     return std::strtod(found->second.c_str(), nullptr);
   }
-  // Of the worker with this number among those that compute.
+  // Busy share of the worker with this number among those that compute.
   std::optional<double> busy(std::size_t number) const {
     if (number >= computing.size() || analysis.wall() <= 0) return std::nullopt;
     return trace::seconds(analysis.workers[computing[number]].busy) /
@@ -117,7 +117,7 @@ struct Measure {
   std::map<std::string, Kind> kinds;                          // by label
   std::map<std::string, double> phases;                       // seconds in the window
   std::map<std::string, std::pair<double, double>> meetings;  // by label: seconds, times
-  std::vector<std::size_t> computing;                         // workers
+  std::vector<std::size_t> computing;                         // workers that compute
   std::optional<RankMeetings> met;
 };
 
@@ -135,7 +135,7 @@ std::optional<double> mean_in(const std::map<std::string, std::pair<double, doub
   return found->second.first / found->second.second;
 }
 
-// Where ranks meet: how long their messages take, and when each of them arrives.
+// Adds rows for each exchange: how long its messages take, and when each rank arrives.
 void add_rank_rows(Comparison& made, const Measure& measured, const Measure& simulated,
                    const Planned& planned) {
   if (!measured.met) return;
@@ -174,7 +174,7 @@ void add_rows(Comparison& made, const Measure& measured, const Measure& simulate
       {"energy_j", "J", least_j, planned.energy_j, simulated.energy_j(), measured.energy_j()});
   made.rows.push_back({"peak_bytes", "bytes", std::nullopt, planned.peak_bytes,
                        simulated.peak_bytes(), measured.peak_bytes()});
-  // No order of the tasks, as long as they were, takes less on so many workers.
+  // Seconds of a step that no order of these tasks on so many workers undercuts.
   const auto best_order = [](const Measure& each) {
     return trace::seconds(each.analysis.bound) / each.steps;
   };

@@ -33,9 +33,9 @@ struct Planned {
   // Seconds that the workers' forward and backward tasks of a step take together, by the lower ends
   // of their costs.
   std::optional<double> least_work_s;
-  // Of several ranks: each played by itself, its messages by the links alone.
+  // For several ranks: each rank played by itself, each exchange as if no other messages travelled.
   std::optional<RankMeetings> meetings;
-  // What no way to add gradients up undercuts: of a meeting's messages by its name, and of all.
+  // Seconds that no way to add gradients undercuts: for each exchange by its name, and for all.
   std::map<std::string, double> message_bounds;
   std::optional<double> exchange_bound;
 };

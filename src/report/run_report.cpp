@@ -51,7 +51,7 @@ std::optional<double> taken_by_others(const Json& run) {
   return taken.is_number() ? std::optional(taken.get<double>()) : std::nullopt;
 }
 
-// Of the last epoch that was reported.
+// Adds how much of the last reported epoch waited for data, and why.
 void add_loader(PageData& page, const Json& run, const RunCurves& curves) {
   if (curves.epochs.empty()) return;
   const Json& last = curves.epochs.back();

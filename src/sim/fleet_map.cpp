@@ -21,7 +21,7 @@ FleetMap::FleetMap(const Fleet& fleet)
   require_same_buckets();
   // All devices of a node draw power, also those that have nothing to do.
   std::set<int> nodes;
-  // Of devices that are not at full speed, and of cores whose workers' own watts count.
+  // Watts that differ from the group's own: in power states, and where workers have powers.
   std::map<std::tuple<int, int, int>, Watts> states;
   for (const Rank& rank : fleet.ranks) {
     nodes.insert(rank.node);

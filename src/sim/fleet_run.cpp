@@ -93,7 +93,8 @@ class FleetRun {
                               [this](std::int64_t step) { step_done(step); }}));
   }
 
-  // Called when a rank has its own part of an exchange, and when it has all it needs.
+  // Called twice for each rank of an exchange: when it has its own part, and when it has all it
+  // needs.
   void note(std::int64_t step, ExchangeId id, int rank) {
     if (!options_.record_exchanges) return;
     const double now = world_->now() - begin_;
@@ -166,7 +167,7 @@ class FleetRun {
     std::vector<double> values;
     for (std::size_t h = 0; h < map_.hosts().size(); ++h)
       values.push_back(world_->joules(static_cast<int>(h)));
-    // Where workers differ, they know better than their host what they drew beyond idle.
+    // Joules beyond idle of workers with their own powers, which the host does not know.
     for (std::size_t r = 0; r < engines_.size(); ++r)
       for (std::size_t p = 0; p < fleet_.ranks[r].devices.size(); ++p)
         values[static_cast<std::size_t>(rank_hosts_[r].hosts[p])] += engines_[r]->joules(p);
@@ -183,7 +184,7 @@ class FleetRun {
   std::vector<std::unique_ptr<NodeEngine>> engines_;
   std::map<std::pair<std::int64_t, ExchangeId>, std::unique_ptr<BucketExchange>> exchanges_;
   std::map<std::int64_t, std::size_t> held_;  // by step: buckets that a server has
-  // By step, exchange and rank: since the beginning of the replica, when it began and ended.
+  // Begin and end of each rank's part, in seconds since the replica began; by step, exchange, rank.
   std::map<std::tuple<std::int64_t, ExchangeId, int>, std::pair<double, double>> times_;
   std::vector<std::size_t> ranks_left_;
   std::vector<double> joules_at_begin_;

@@ -15,7 +15,7 @@ struct ExchangeTimes {
   std::int64_t step = 0;
   std::uint32_t rank = 0;
   ExchangeId id{};
-  double start = 0, end = 0;  // it has its own part; it has all it needs
+  double start = 0, end = 0;  // the rank has its own part; the rank has all it needs
 };
 
 struct ReplicaOutcome {
@@ -24,7 +24,7 @@ struct ReplicaOutcome {
   std::vector<TaskEvents> events;  // by rank, step and task; of the first replica
   std::vector<double> bytes;       // sent in exchanges in all steps
   std::vector<WireUse> traffic;    // of the first replica
-  // Of the first replica, if they were asked for; by step, exchange and rank.
+  // Exchanges of the first replica, if SimulationOptions asks for them; by step, exchange, rank.
   std::vector<ExchangeTimes> exchanges;
 };
 

@@ -157,7 +157,7 @@ class RecordMaker {
     }
   }
 
-  // What the executor's list has a task for, and the simulated one has not.
+  // The kind of task that a real run records for this exchange; simulated lists have no such task.
   std::int32_t exchange_kind(ExchangeId id) {
     const auto [found, fresh] =
         exchange_kinds_.try_emplace(id, static_cast<std::int32_t>(record_.kinds.size()));
@@ -188,7 +188,7 @@ class RecordMaker {
     return found->second;
   }
 
-  // A lane of this rank without an exchange between `start` and `end`.
+  // Finds a lane of this rank that is free from `start` on, and occupies it until `end`.
   std::int32_t exchange_lane(std::size_t rank, trace::Time start, trace::Time end) {
     for (auto& [lane, until] : exchange_lanes_[rank])
       if (until <= start) {
@@ -225,7 +225,8 @@ class RecordMaker {
   const SimulationOptions& options_;
   const ReplicaOutcome& outcome_;
   std::map<ExchangeId, std::int32_t> exchange_kinds_;
-  std::vector<std::vector<std::pair<std::int32_t, trace::Time>>> exchange_lanes_;  // by rank
+  // By rank: the number of each lane, and until when it is occupied.
+  std::vector<std::vector<std::pair<std::int32_t, trace::Time>>> exchange_lanes_;
   std::vector<std::int32_t> first_kind_, first_worker_;
   trace::Record record_;
 };

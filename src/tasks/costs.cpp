@@ -82,7 +82,7 @@ Estimate ProfileCosts::measured(const Fits& fits, const CostPiece& piece, int bu
     return fits.own->at(piece.size, busy);
   const double size = fits.own->nearest(piece.size);
   const Estimate apart = fits.own->at(size, there);
-  constexpr double most = 3;  // colder memory explains no more: such a timing was an accident
+  constexpr double most = 3;  // a larger factor is a disturbed timing, not colder memory
   const double factor =
       std::min(most, apart.seconds / fits.in_one_segment->at(size, there).seconds);
   const Estimate whole = fits.in_one_segment->at(piece.size, busy);

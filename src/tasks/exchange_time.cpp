@@ -64,7 +64,7 @@ class Timing {
     const std::size_t round = ends_[rank].size();
     const double start = start_of(rank, round);
     double end = start + sending_seconds(rank, round);
-    // Messages that come in share this rank's link from the first one on.
+    // Messages to this rank share its link from the moment the first of them begins to arrive.
     double receiving = 0, first = std::numeric_limits<double>::infinity();
     for (const Transfer& each : rounds_[rank][round]) {
       if (each.kind == Transfer::Kind::send) continue;
@@ -106,7 +106,7 @@ double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const 
 }
 
 double exchange_bound(const std::vector<int>& sites, const RankLinks& links, double bytes) {
-  std::map<int, double> out_of_site;  // the fastest link to another site
+  std::map<int, double> out_of_site;  // bandwidth of the fastest link to another site, by site
   double bound = 0, together = 0;
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     double own = 0;

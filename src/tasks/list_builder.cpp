@@ -76,7 +76,7 @@ std::uint32_t ListBuilder::samples(const Chunk& chunk) {
 }
 
 std::uint32_t ListBuilder::border(const Chunk& chunk, NodeId node) {
-  // What the host reads after the step has an own copy per step in flight.
+  // Losses and logits, which the host reads after the step, have a copy for each step in flight.
   const bool delivered = node == blueprint_.graph.loss() || node == blueprint_.graph.logits();
   return buffer(BufferKind::border, chunk.id.value, node.value, value_bytes(chunk, node),
                 delivered ? blueprint_.plan.steps_in_flight : 1);
@@ -126,7 +126,7 @@ void ListBuilder::touch_arena(Task& task, SegmentId s, const Chunk& chunk, bool 
     for (auto other = static_cast<std::uint32_t>(blueprint_.segments.size()); other-- > 0;) {
       if (!recomputed(SegmentId{other})) continue;
       bytes = std::max(bytes, arena_bytes(SegmentId{other}, chunk.group));
-      s = SegmentId{other};  // at last the first of them
+      s = SegmentId{other};  // ends as the first recomputed segment, whose arena all of them use
     }
   if (bytes == 0) return;
   const ChunkId holder = blueprint_.arena_of(chunk, pass_);

@@ -88,7 +88,7 @@ class Lowering {
     }
   }
 
-  // Results of a GPU are delivered by tasks of their own, after the step's.
+  // A GPU's results are delivered by tasks of their own, which come after all others of the step.
   void late_deliveries() {
     for (const Chunk& chunk : blueprint_.chunks)
       if (!list_.on_cpu(chunk.group)) deliver(chunk, false);

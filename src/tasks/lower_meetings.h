@@ -8,10 +8,11 @@ namespace regatta {
 // Adds to `task` what one of its instructions accesses of sums and statistics.
 void touch_meeting(ListBuilder& list, Task& task, SegmentId s, const Instruction& step,
                    const Chunk& chunk);
-// All chunks' sums are merged after this part of the segment; `phase` says whether on the way
-// forward (combine) or back (combine_gradient).
+// Adds the task that merges all chunks' sums after this part of the segment; `phase`: combine in
+// forward, combine_gradient in backward.
 void meet(ListBuilder& list, SegmentId s, std::uint32_t part, Phase phase);
-// Running statistics take the mean over all groups of samples. Nothing of this step waits for it.
+// Adds the task that brings running statistics to the mean over all groups of samples. No other
+// task of the step waits for it.
 void track(ListBuilder& list, SegmentId s);
 
 }  // namespace regatta

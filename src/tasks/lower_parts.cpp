@@ -69,7 +69,7 @@ void PartLowering::read_for_backward(Task& task, SegmentId s, const Instruction&
     if (here.values[node.id.value] && node.op->backward_reads_output)
       list_.touch(task, list_.border(chunk, node.id), Mode::read);
   }
-  // Weights alone make input gradients of output gradients, where the two are computed apart.
+  // In a split backward, input gradients are computed from weights and output gradients alone.
   if (!node.op->backward_reads_input || step.work == Work::input_gradient) return;
   for (const NodeId input : node.inputs)
     if (list_.outside(s, input) || here.values[input.value])
@@ -84,7 +84,7 @@ void PartLowering::weight_gradients(SegmentId s, std::uint32_t part) {
     Task& task = list_.task_for(chunk.group, false);
     task.actions.push_back(
         {.phase = Phase::weight_gradient, .segment = s, .part = part, .chunk = chunk.id});
-    // StarPU's own schedulers know no upward ranks: by this, the next parts of backward go first.
+    // For StarPU's own schedulers, which know no upward ranks: lets the rest of backward go first.
     if (task.actions.size() == 1) task.priority = -1;
     for (const Instruction& step : program.weight_gradients[part]) {
       read_for_backward(task, s, step, chunk, here);

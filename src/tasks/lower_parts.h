@@ -12,7 +12,7 @@ class PartLowering {
   explicit PartLowering(ListBuilder& list)
       : list_(list), blueprint_(list.blueprint()), graph_(blueprint_.graph) {}
 
-  // `join`: by the task before.
+  // `join`: adds the actions to the task before instead of beginning a new one.
   void forward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join);
   void backward(SegmentId s, std::uint32_t part, const Chunk& chunk, bool join);
   // Nothing but the buckets' steps waits for these tasks. What they read lies in buffers of its
@@ -20,10 +20,10 @@ class PartLowering {
   void weight_gradients(SegmentId s, std::uint32_t part);
 
  private:
-  // An instruction of forward.
+  // Adds the accesses of an instruction of forward.
   void compute(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
                const std::vector<bool>& border_here);
-  // Values and gradients in buffers of their own that an instruction of backward reads.
+  // Adds what an instruction of backward reads of values and gradients in buffers of their own.
   void read_for_backward(Task& task, SegmentId s, const Instruction& step, const Chunk& chunk,
                          const Borders& here);
   void touch_gradients(Task& task, const Instruction& step, const Chunk& chunk);

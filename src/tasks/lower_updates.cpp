@@ -81,7 +81,7 @@ void UpdateLowering::clipped_updates() {
   for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b)
     list_.touch(task, squares(BucketId{b}), Mode::read);
   list_.touch(task, clip(), Mode::write);
-  // The next forward begins with the first parameters.
+  // First buckets first, because the next forward begins with them.
   for (std::uint32_t b = 0; b < blueprint_.buckets.size(); ++b) {
     step(BucketId{b}, false);
     pack(BucketId{b}, blueprint_.plan.gather_phases);

@@ -9,14 +9,15 @@
 namespace regatta {
 namespace {
 
-// Instructions from the first that uses a tensor to the last.
+// The span from the first to the last instruction that uses a tensor, by their numbers.
 struct Life {
   std::size_t born = std::numeric_limits<std::size_t>::max();
   std::size_t dies = 0;
   bool meets(const Life& other) const { return born <= other.dies && other.born <= dies; }
 };
 
-// Where values are computed again, a tensor has a life in forward and another in backward.
+// A tensor inside a segment. If its segment is computed again, it has one life in forward and
+// another in backward.
 struct Tensor {
   std::size_t* offset;  // where the answer goes
   std::size_t bytes = 0;

@@ -114,8 +114,8 @@ NodeEngine::BufferCopy& NodeEngine::copy_of(std::uint32_t buffer, std::int64_t s
   return copies_[first_copy_[buffer] + static_cast<std::size_t>(step) % copies];
 }
 
-// Data that the task reads and its memory does not have come over the bus as soon as the task could
-// run: StarPU fetches for the next task while one runs.
+// Data that the task reads and that is not in its memory crosses the bus as soon as the task is
+// ready: StarPU fetches data for the next task while one runs.
 void NodeEngine::fetch(std::int64_t id) {
   if (!work_.several_memories()) return queue(id);
   const Task& task = work_.list().tasks[task_of(id)];

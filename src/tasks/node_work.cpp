@@ -13,7 +13,7 @@
 namespace regatta {
 namespace {
 
-// Bytes of the sums that a rank brings to a meeting.
+// Bytes of the sums that a rank sends to the others at a batch norm.
 std::size_t meeting_bytes(const Blueprint& blueprint, const Action& action) {
   const std::vector<NodeId>& meetings = blueprint.segments[action.segment.value].train.meetings;
   const bool back = action.phase == Phase::combine_gradient;

@@ -10,10 +10,10 @@
 namespace regatta {
 namespace {
 
-constexpr std::int64_t most_in_flight = 64;  // steps of a plan, see faults()
+constexpr std::int64_t most_in_flight = 64;  // most steps in flight, see faults() of a plan
 
-// Whether a task only loads. It waits for nothing but a free buffer, so it fills gaps; in an order
-// it would hold others up.
+// Whether a task only loads. Such a task waits for nothing but a free buffer, so it may fill gaps;
+// with a turn of its own it would delay the tasks after it.
 bool fills_gaps(const Task& task) {
   return std::ranges::all_of(task.actions,
                              [](const Action& action) { return action.phase == Phase::load; });
@@ -228,7 +228,7 @@ void Turns::ended(int worker) {
 bool Turns::leaves(const ReadyTask& task, int worker, double now) {
   const Pace* pace = task.fixed.pace;
   if (!pace || static_cast<std::size_t>(worker) >= pace->workers.size()) return false;
-  if (pace != pace_) {  // of another run, whose lists are counted from the beginning
+  if (pace != pace_) {  // another run begins, which counts its lists from the beginning
     pace_ = pace;
     paced_.clear();
     last_due_ = 0;
@@ -238,10 +238,10 @@ bool Turns::leaves(const ReadyTask& task, int worker, double now) {
   if (begins) {
     last_due_ = std::max(last_due_, now) + pace->step_s;
     step->second = {last_due_, pace->all_seconds};
-    // Of the steps before, a few are on their way at most.
+    // Forgets steps that must have ended, since no more than these are in flight.
     while (paced_.begin()->first + most_in_flight < task.list) paced_.erase(paced_.begin());
   }
-  double work = 0;  // earlier steps' too
+  double work = 0;  // seconds left of this step and of earlier ones
   for (auto each = paced_.begin(); each != std::next(step); ++each) work += each->second.left;
   return regatta::leaves(*pace, static_cast<std::size_t>(task.order), worker, work,
                          step->second.due - now);

@@ -55,7 +55,8 @@ class StepPlaces {
   std::shared_ptr<const Pace> pace_;
 };
 
-// From the seconds and ranks of a list that trains, by task. None: the plan has no pace.
+// The pace of a list that trains, whose tasks take these seconds and have these upward ranks. Null
+// if the plan has no pace.
 std::shared_ptr<const Pace> pace_of(const Plan& plan, std::vector<double> seconds,
                                     std::vector<double> ranks);
 
@@ -67,18 +68,19 @@ class Turns {
   explicit Turns(std::size_t workers) : running_(workers), next_(workers, 1), skipped_(workers) {}
 
   static constexpr std::ptrdiff_t none = -1;
-  static constexpr std::ptrdiff_t rest = -2;  // it leaves them to others; it should look again
+  // The worker leaves the ready tasks to others for now, and should look again soon.
+  static constexpr std::ptrdiff_t rest = -2;
 
   // Which of `ready` the worker, which has nothing to do, takes `now`, in seconds.
   std::ptrdiff_t pick(std::span<const ReadyTask> ready, int worker, double now);
   void taken(const ReadyTask& task, int worker);
-  void ended(int worker);  // its task; known at the latest when it picks again
+  void ended(int worker);  // the worker's task has ended; a pick() by the worker says so too
   // A task with a turn will never be ready: its worker's later turns do not wait for it.
   void skip(const FixedPlace& place);
 
  private:
   struct PacedStep {
-    double due = 0;   // when it should be over
+    double due = 0;   // when the step should be over, by the clock of pick(), in seconds
     double left = 0;  // seconds of tasks that have not ended
   };
   struct Running {

@@ -9,7 +9,7 @@
 namespace regatta {
 namespace {
 
-// Where times vary, so many tasks are played at least, so that chance evens out.
+// How many tasks are played at least where their times vary, so that chance evens out.
 constexpr std::size_t tasks_to_see = 240;
 
 std::int64_t steps_to_play(const NodeWork& work, int wanted) {
@@ -59,7 +59,7 @@ Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& c
   made.workers.resize(static_cast<std::size_t>(engine.workers()));
   for (std::size_t i = 0; i < engine.events().size(); ++i) {
     const TaskEvents& task = engine.events()[i];
-    if (task.worker < 0) continue;  // of a step after the last that was waited for
+    if (task.worker < 0) continue;  // has not run: its step comes after the last that is waited for
     PlayedShares& shares = made.workers[static_cast<std::size_t>(task.worker)];
     shares.overhead += part_after(since, task.taken, task.start) / wall;
     shares.busy += part_after(since, task.start, task.end) / wall;

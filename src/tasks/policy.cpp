@@ -10,7 +10,7 @@ namespace {
 
 // Chunks differ by a sample or two; data at hand is worth more than such a lead.
 constexpr double nearly = 0.95;
-constexpr double rounding = 1e-6;  // of times that were added up on different ways
+constexpr double rounding = 1e-6;  // relative error of times that were added in another order
 
 }  // namespace
 
@@ -30,13 +30,14 @@ std::size_t pick(std::span<const ReadyTask> ready, int worker) {
 }
 
 bool leaves(const Pace& pace, std::size_t task, int worker, double work, double time) {
-  // Joules of a second of work at full speed; of equal workers the first go first.
+  // Joules for what a worker at full speed computes in a second; the number decides between equals.
   const auto price = [&](std::size_t w) {
     return std::pair(pace.workers[w].slow * pace.workers[w].watts, w);
   };
   time *= 1 + rounding;
   const double seconds = pace.seconds[task];
-  double room = 0, slowest = 0;  // of the workers that need less
+  // Of the workers that need less: seconds of work that they can do, and the largest slowness.
+  double room = 0, slowest = 0;
   for (std::size_t w = 0; w < pace.workers.size(); ++w) {
     if (price(w) >= price(static_cast<std::size_t>(worker))) continue;
     const double slow = pace.workers[w].slow;

@@ -53,7 +53,7 @@ void add_spans(const Job& job, const JobState& state, std::vector<WorkSpan>& spa
   }
 }
 
-// Jobs that are under way: from their claim to the latest time that any log tells.
+// Spans of jobs that are under way: from their claim to the latest time in any log.
 std::vector<WorkSpan> spans_under_way(const SearchFolder& folder) {
   double known = 0;
   for (std::size_t i = 0; i < folder.jobs().size(); ++i)
@@ -139,8 +139,8 @@ double pauses_of(std::vector<WorkSpan> spans, double least) {
   return pauses;
 }
 
-// Maps each worker to the earliest of its chain of restarts on its machine. A worker restarts one
-// there that had ended before it began.
+// Maps each worker to the first worker of its chain of restarts. A worker counts as the restart of
+// one on the same machine that had ended before it began.
 std::map<std::string, std::string> first_lives(const std::vector<WorkSpan>& spans) {
   struct Lifetime {
     std::string worker, machine;
@@ -157,7 +157,7 @@ std::map<std::string, std::string> first_lives(const std::vector<WorkSpan>& span
   std::vector<Lifetime> in_order;
   for (const auto& [worker, lifetime] : lifetimes) in_order.push_back(lifetime);
   std::ranges::stable_sort(in_order, {}, &Lifetime::begin);
-  std::vector<Lifetime> first;  // with the end of their latest restarts
+  std::vector<Lifetime> first;  // first workers, each with the end of its latest restart
   std::map<std::string, std::string> first_of;
   for (const Lifetime& lifetime : in_order) {
     const auto before = std::ranges::find_if(first, [&](const Lifetime& each) {

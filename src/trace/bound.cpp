@@ -9,7 +9,7 @@
 namespace regatta::trace {
 namespace {
 
-// Kernels of a GPU's own record have names of their makers.
+// GPU kernels are recorded under the names that cuDNN, cuBLAS and CUTLASS give them.
 bool multiplies(const OperatorKind& kind) {
   if (kind.op == "conv" || kind.op == "dense") return true;
   constexpr std::array words{"gemm", "conv", "xmma", "cutlass", "nvjet", "fprop", "dgrad", "wgrad"};
@@ -18,7 +18,7 @@ bool multiplies(const OperatorKind& kind) {
          });
 }
 
-// Loads, reductions and updates are recorded like operators, under the name of their phase.
+// False for loads, reductions and updates, which are recorded like operators, named by their phase.
 bool computes(const OperatorKind& kind) { return kind.op != kind.work && kind.work != "pack"; }
 
 }  // namespace
@@ -59,7 +59,8 @@ std::optional<BoundShares> bound_of(const Record& record, const Analysis& found)
   }
   const double all = workers * seconds(found.wall());
   if (all <= 0) return std::nullopt;
-  // Loads of their own tasks, or, where a chunk's first task loads too, as the loop measured them.
+  // Seconds of loading: those of tasks that only load, or, where a chunk's first task loads too,
+  // those that the training loop measured.
   double loads = 0;
   for (const KindUse& use : found.kinds)
     if (main_phase(record.kinds[static_cast<std::size_t>(use.kind)]) == "load" &&

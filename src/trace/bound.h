@@ -1,4 +1,4 @@
-// What a run is bound by, in the words of profilers.
+// Which kind of work or waiting limits a run, in the words of profilers.
 #pragma once
 
 #include <optional>

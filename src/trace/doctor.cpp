@@ -125,7 +125,7 @@ class Doctor {
          slots ? "--reduction loop" : "--reduction slots");
   }
 
-  // Waiting for samples; where workers load for themselves, loading too.
+  // Finds time lost to loading: waiting for samples, and on workers that also compute, loading.
   void loading() {
     const std::optional<Loading> measured = loading_in(record_, found_.window);
     if (!measured || measured->times.seconds() <= 0) {

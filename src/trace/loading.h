@@ -1,4 +1,4 @@
-// What limits loading: the stage that takes the most, and the way out.
+// Which stage limits loading, and what would help.
 #pragma once
 
 #include <functional>
@@ -25,26 +25,26 @@ LoadAdvice advice_on(const LoadingTimes& times, const std::string& data);
 // `seconds` of all workers together, of which the shares `reading`, `decoding`, `transforms`,
 // `wire` and `other`, and `disk_bytes`.
 Json to_json(const LoadingTimes& times);
-LoadingTimes loading_times(const Json& json);  // back again
+LoadingTimes loading_times(const Json& json);  // reads what to_json() wrote
 
-// Counters of a record, in seconds of a step unless said otherwise. A record without the first has
-// none of them.
+// Counters of a record, in seconds of a step unless said otherwise. A record without the counter
+// `waited_counter` has none of the others either.
 inline constexpr const char* waited_counter = "waited for data";
 void add_counters(const LoadingTimes& times, double waited_s, std::int64_t step, Time time,
                   const std::function<void(Counter)>& take);
 
 struct Loading {
-  double waited_s = 0;  // in which steps stood still for their first samples
+  double waited_s = 0;  // seconds that steps waited for their first samples
   LoadingTimes times;
 };
-// Of the steps of a window; nothing if nobody measured.
+// Loading in the steps of a window; none if the record has no such counters.
 std::optional<Loading> loading_in(const Record& record, const Window& window);
 
 // How the recipe of a record names the data; "" where it has none.
 std::string data_of(const Record& record);
 
-// What loading did to a window of `wall_s` seconds: one line, and the same as numbers. Where nobody
-// measured, the line says so, and the numbers are null.
+// How much loading delayed a window of `wall_s` seconds: as one line and as numbers. Without
+// counters the line says so, and the numbers are null.
 std::string loader_text(const std::optional<Loading>& loading, double wall_s,
                         const std::string& data);
 Json loader_json(const std::optional<Loading>& loading, double wall_s, const std::string& data);

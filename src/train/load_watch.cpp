@@ -36,7 +36,7 @@ std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
   step->sums = sums_;
   step->loaded = only_load_ ? 0 : INT64_MAX;
   input.load = [step, latest = only_load_, load = std::move(input.load)](auto... arguments) {
-    LoadClock::take();  // what this thread did before is no part of it
+    LoadClock::take();  // drops what this thread counted before
     const Clock::time_point begin = Clock::now();
     load(arguments...);
     const Clock::time_point end = Clock::now();

@@ -91,7 +91,7 @@ void MetricsFile::condense(std::int64_t step) {
   if (lines_ < condense_at_) return;
   condense_at_ = 2 * lines_;  // where little can be joined, the file is not read at every rest
   const std::size_t end = lines_up_to(path_, step, lines_);
-  // What the file says of epochs and steps before `end`.
+  // Numbers and losses of the epochs, and the last step, in the lines before `end`.
   std::vector<std::int64_t> epochs;
   std::vector<double> losses;
   std::int64_t last_step = 0;

@@ -47,7 +47,8 @@ void Presence::run() {
     const bool beats = now - last_beat >= times_.beat;
     if (beats) last_beat = now;
     std::erase_if(peers_, [&](Peer& peer) {
-      // A rank that was stopped for a while must first hear what came meanwhile.
+      // If this process was stopped for a while, messages of the others wait: they get time to be
+      // read before anybody counts as silent.
       if (was_stopped) peer.heard = std::max(peer.heard, now - times_.silence / 2);
       if (peer.in->done()) {
         if (*peer.word == goodbye) return true;

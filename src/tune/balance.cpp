@@ -65,7 +65,7 @@ void give_chunks(Plan& plan, const std::vector<std::int64_t>& chunks) {
   for (DeviceGroup& group : plan.nodes.front().groups) {
     const auto end = next + std::ssize(group.chunks);
     group.chunks.assign(next, end);
-    // Where chunks outnumber workers they share lanes, or each would take memory of its own.
+    // More chunks than workers share lanes: otherwise each chunk would take memory of its own.
     if (std::ssize(group.chunks) <= group.workers)
       group.lanes = static_cast<int>(group.chunks.size());
     next = end;
@@ -90,7 +90,7 @@ Balanced balanced_by_trials(const TrainJob& job, Seconds step, Seconds budget) {
   const Seconds trial = whole_trial(step);
   const bool measures = budget > 2 * trial;
   const auto time_for_one = [&] { return measures && Clock::now() - begin + trial <= budget; };
-  std::vector<Trials> trials;  // of each shares that were looked at
+  std::vector<Trials> trials;  // one for each division into shares that was tried
   const auto look = [&](const Chunks& chunks) -> std::optional<TriedShares> {
     TrainJob other = with_chunks(job, chunks);
     if (!fits_here(other, other.plan)) return std::nullopt;
@@ -101,7 +101,8 @@ Balanced balanced_by_trials(const TrainJob& job, Seconds step, Seconds budget) {
   };
   std::vector<TriedShares> tried = search_shares(found.chunks, granule_of(job.graph), look);
   if (tried.empty()) return found;
-  // Shares that seemed the best of several by chance are looked at again, and those that then do.
+  // The best of several may owe it to chance: it is measured again, until the best one has had
+  // enough measurements.
   while (tried.size() > 1 && time_for_one()) {
     const auto best = static_cast<std::size_t>(&best_shares(tried) - tried.data());
     const std::size_t measurements = trials[best].measurements();

@@ -77,14 +77,14 @@ std::vector<Observation> measure_runtime(const CalibrationOptions& options) {
   return all;
 }
 
-// One plan that is run to be measured, and what is measured of it.
+// A plan that is run for calibration, and which of its costs are measured.
 struct Measurement {
   using Of = CalibrationCell::Of;
 
   PlanOptions plan;
   CalibrationCell::Sizes sizes = {};
   Of of = Of::all_sizes;
-  bool helps_others = false;  // of use beside the others alone
+  bool helps_others = false;  // only useful in addition to other measurements
 };
 
 std::vector<Measurement> on_cpus(const Graph& graph, const Recipe& recipe,
@@ -110,7 +110,7 @@ std::vector<Measurement> on_cpus(const Graph& graph, const Recipe& recipe,
   for (const int team : options.teams)
     if (team > 1 && team <= options.workers)
       add(options.workers, team, most_chunks(options.workers / team));
-  // At meeting points a cut batch takes other work than a whole one.
+  // At meeting points a cut batch has other work than a whole one, such as merging sums.
   const bool cut = meets(graph) && recipe.batch > 1;
   if (cut) add(1, 1, 2).helps_others = true;
   if (in_turn && !(cut && options.workers == 1)) {
@@ -118,7 +118,7 @@ std::vector<Measurement> on_cpus(const Graph& graph, const Recipe& recipe,
     each.of = Measurement::Of::whole_chunks;
     each.helps_others = true;
   }
-  // Values that one segment leaves to another lie in colder memory.
+  // In several segments values are read from colder memory, so costs by block differ.
   if (segments_named(graph, "block").size() > 1) {
     Measurement& each = add(options.workers, 1, most_chunks(options.workers));
     each.plan.segments = "block";
@@ -170,7 +170,8 @@ std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
   std::ranges::move(on_gpu(graph, recipe, options), std::back_inserter(measurements));
   Recipe cpu_recipe = recipe;
   if (cpu_recipe.precision == Precision::tf32) cpu_recipe.precision = Precision::fp32;
-  // Time that one measurement leaves goes to the others; each has some, however slow the start.
+  // Time that one measurement does not use goes to the next ones. Each gets `least` even if those
+  // before it took longer than planned.
   const Seconds least = options.budget / static_cast<double>(2 * measurements.size());
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     const Measurement& each = measurements[i];

@@ -16,7 +16,7 @@
 namespace regatta {
 namespace {
 
-// Short lists that are watched in a row, for their medians: they take 50 us to a millisecond each.
+// How many lists of 50 us to 1 ms each are run in a row; medians over them are taken.
 constexpr int many_lists = 60;
 
 }  // namespace
@@ -70,7 +70,7 @@ class CalibrationCell::Impl {
   // What the runtime takes to start tasks, from a plan of many that meet.
   std::vector<Observation> measure_starts() { return watched(start_observations_of); }
 
-  // What the submitting thread takes for such tasks.
+  // Seconds that the submitting thread takes for such tasks, their buffers and a step.
   std::vector<Observation> measure_submission() {
     double tasks = 0, buffers = 0;  // of a list
     std::vector<Observation> all = watched([&](const ListTimes& done) {
@@ -171,7 +171,7 @@ class CalibrationCell::Impl {
   void first_look(std::int64_t size) {
     if (duration_.contains(size)) return;
     const Seconds begun = first_runs(size);
-    // A network that computes long on a single sample needs no second look at larger ones.
+    // Where one sample takes long, a single run of larger sizes tells enough.
     const bool large = size > 1 && in_a_row(1) == 1;
     duration_[size] =
         large ? std::min(begun, duration_[1] * static_cast<double>(size)) : shortest_step(size);
@@ -204,7 +204,7 @@ class CalibrationCell::Impl {
   // Whole chunks find less of their data in the caches than small ones, so they are measured if
   // a few steps of them fit; of a network that is larger still, small ones have to tell enough.
   std::int64_t affordable(Seconds time) {
-    constexpr std::int64_t probe = 4;  // samples: with one, they tell what each more costs
+    constexpr std::int64_t probe = 4;  // samples; compared with one, they give the time of a sample
     if (largest_ <= probe || sizes_.whole) return largest_;
     first_look(probe);
     const Seconds each = (duration_[probe] - duration_[1]) / static_cast<double>(probe - 1);
@@ -339,7 +339,8 @@ class CalibrationCell::Impl {
     duration_[size] = std::min(last, Seconds(Clock::now() - begin) / count);
     executor_.watch_no_more();
     if (!names_) names_.emplace(*blueprint, recipe_.data, Pass::train);
-    // Bookkeeping of small steps finds all its data in the caches: that of large ones counts.
+    // Reduce, update and pack tasks are timed in large steps only: in small ones all their data is
+    // in the caches.
     const bool large = 2 * size >= duration_.rbegin()->first;
     StepMean mean;
     for (std::size_t i = count > 1 ? 1 : 0; counts && i < taken.size(); ++i) {

@@ -88,7 +88,7 @@ class Search {
       choice.candidates.push_back(std::move(thumb));
       return choice;
     }
-    // Plans with many threads come first: their times rule out most others unlowered.
+    // Plans with many threads come first: their times rule out most others, which are not lowered.
     std::vector<Point> points = cuts();
     std::ranges::stable_sort(points, std::greater{}, threads_of);
     const auto whole = std::ranges::find_if(points, [](const Point& point) {
@@ -296,7 +296,7 @@ class Search {
     }
     Plan plan = plan_of(point);
     if (!faults(plan, graph_, recipe_.batch).empty()) {
-      // A wish that no plan can meet is reported when the plan that is left is checked.
+      // If no plan can follow the flags, this one is returned, and its check reports why.
       if (played_.empty()) broken_ = std::move(plan);
       return;
     }

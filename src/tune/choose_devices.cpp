@@ -76,7 +76,7 @@ class DeviceSearch {
     const std::int64_t pieces = granules_of(graph_, recipe_.batch);
     PlanOptions options = options_for({DeviceKind::cpu, DeviceKind::cuda});
     const int cpus = cpus_to_compute(options);
-    // Each core on a chunk of its own, or teams.
+    // Threads of a team: 1 is a chunk for each core.
     std::vector<int> teams{options_.team.value_or(1)};
     if (!options_.team) std::ranges::copy(teams_beside_gpu(options), std::back_inserter(teams));
     for (const Layout layout : gpu_layouts(options_, recipe_.precision))

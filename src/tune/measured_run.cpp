@@ -10,7 +10,7 @@
 namespace regatta {
 namespace {
 
-// Steps until a run has settled, and as many to be measured: the fewest that have a median.
+// The least number of steps for settling, and again for measuring: three have a median.
 constexpr std::int64_t few_steps = 3;
 
 // Also tells what workers and the thread that submits did meanwhile.
@@ -48,7 +48,7 @@ Measured measure_once(const TrainJob& job, const Plan& plan, Seconds time, bool 
   Executor executor(job.graph, plan, job.exec_options(true));
   initialise_roughly(executor, job.recipe.seed);
   Recipe still = job.recipe;
-  still.optimizer.learning_rate = 0;  // however long it is measured, nothing runs away
+  still.optimizer.learning_rate = 0;  // so that weights stay finite however long it is measured
   TaskMedians tasks;
   MeasuredSteps steps(executor, time);
   if (watch_tasks) watch_settled(executor, steps, tasks);
@@ -72,7 +72,7 @@ Measured measure_once(const TrainJob& job, const Plan& plan, Seconds time, bool 
 }  // namespace
 
 Measured measure(const TrainJob& job, const Plan& plan, Seconds time, bool watch_tasks) {
-  // Seconds to wait for CPUs to be undisturbed: in proportion, within what a user bears with.
+  // Seconds to wait for undisturbed CPUs: five times the measurement, from 2 to 10 s.
   const double patience = std::clamp(5 * time.count(), 2.0, 10.0);
   return measure_undisturbed([&] { return measure_once(job, plan, time, watch_tasks); }, patience);
 }

@@ -37,7 +37,8 @@ Known known_of(const TrainJob& job, const PlanOptions& options,
           Seconds(step.least_seconds())};
 }
 
-// Teams may win where chunks meet or are fewer than workers, as calibrate_quickly() sees it.
+// Whether teams may be the fastest: where chunks meet, or where the batch has fewer chunks than
+// workers. calibrate_quickly() measures teams by the same rule.
 bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
   const bool open = !options.team && !options.chunks && options.workers > 1;
   return open &&
@@ -45,8 +46,8 @@ bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
           std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
 }
 
-// What is known of the plan that a rule of thumb makes, or of a finer one if that is more: of a
-// large network only small chunks were measured, and they tell enough.
+// How much is known of the costs of the rule of thumb's plan, or of a plan with smaller chunks if
+// more is known of that: of a large network only small chunks are measured, which is enough.
 Known known_at_best(const TrainJob& job, PlanOptions options,
                     const std::shared_ptr<const Profile>& profile) {
   options.devices = {DeviceKind::cpu};
@@ -71,7 +72,7 @@ bool computes(const PlanOptions& plan, DeviceKind kind) {
   return std::ranges::find(plan.devices, kind) != plan.devices.end();
 }
 
-// Whether costs decide anything. Of a plan for a GPU alone, only the layout can be open.
+// Whether anything is left for costs to decide. For a GPU alone that can only be the layout.
 bool has_choice(const PlanOptions& plan, Precision precision) {
   if (plan.deterministic) return false;
   return computes(plan, DeviceKind::cpu) || plan.devices_open ||
@@ -233,13 +234,13 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   if (tuning.for_this_run)
     steps = last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
 
-  // Workers' chunks and a split backward are for cores.
+  // Shares by worker and a split backward need CPU cores: a GPU cannot follow them.
   leave_out_devices(plan, cpu::hindrance(job.recipe.precision).empty(),
                     !tuning.shares && plan.backward.value_or(Backward::whole) == Backward::whole);
   // The GPU's is known before shares are chosen, CPU workers' when it is known which there are.
   std::vector<std::string> slow = tuning.slow, slow_cores = slow;
   plan.gpu_slowness = take_gpu_slowness(slow_cores);
-  // Before anything is measured.
+  // Checks --slow before anything is measured.
   if (!computes(plan, DeviceKind::cuda)) slow_workers(slow, plan.workers);
   if (plan.recompute)
     if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
@@ -259,7 +260,7 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
     job.plan = make_plan(job.graph, job.recipe, plan);
   }
   require_runnable(job);
-  // A GPU that is so slow that it rests has had its say.
+  // If the GPU is left out, its own slowness in --slow no longer applies.
   const auto is_gpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; };
   if (plan.devices_open && std::ranges::none_of(groups_of(job.plan), is_gpu)) slow = slow_cores;
   apply_fixed(job, tuning, slow, plan.workers, steps);

@@ -12,11 +12,11 @@
 namespace regatta {
 namespace {
 
-// A choice that was looked at.
+// A way to cut the network, and how many of its segments are computed again.
 struct Cut {
   std::string segments;
-  std::size_t many = 0;      // segments there are
-  std::size_t computed = 0;  // again, from the first on
+  std::size_t many = 0;      // number of segments
+  std::size_t computed = 0;  // how many are computed again, from the first on
 };
 
 class Settling {
@@ -55,7 +55,7 @@ class Settling {
   }
 
  private:
-  // The more segments are computed again, the less is kept.
+  // Halves the range: the more segments are computed again, the less memory is needed.
   Cut fewest(Cut cut) const {
     std::size_t too_few = 0;
     while (cut.computed - too_few > 1) {
@@ -69,8 +69,9 @@ class Settling {
     return cut;
   }
 
-  // The plan that needs the least memory of those that are compared later: chunks of a group follow
-  // each other in the same memory where nothing meets.
+  // A plan with these options that needs little memory: one group of devices, cores with four
+  // chunks for each worker. Chunks of a lane use the same memory one after the other if they do not
+  // meet.
   Plan plan_of(PlanOptions options) const {
     const std::int64_t pieces = granules_of(job_.graph, job_.recipe.batch);
     if (options.devices.size() > 1 && !options.shares)

@@ -35,8 +35,8 @@ std::vector<std::size_t> contestants(const Choice& choice,
 }  // namespace
 
 Seconds longest_trials(std::optional<std::int64_t> steps, Seconds step) {
-  constexpr Seconds longest{15};       // 27 trials of eight finalists whose steps take 60 ms
-  constexpr double of_the_run = 0.03;  // so that a bad choice of finalists costs no more
+  constexpr Seconds longest{15};       // enough for all rounds of eight candidates at 60 ms a step
+  constexpr double of_the_run = 0.03;  // the part of the run's predicted time that trials may take
   if (!steps) return longest;
   return std::min(longest, of_the_run * static_cast<double>(*steps) * step);
 }

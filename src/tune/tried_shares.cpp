@@ -9,7 +9,7 @@ namespace {
 
 constexpr double shortest = 1e-9;  // a profile keeps no zeros
 
-// What the profile calls the numbers of a step with shares: its way, its wait, then each chunk.
+// Signatures under which the profile keeps a step with shares: its way, its wait, then each chunk.
 std::vector<std::string> signatures_of(const std::string& step, std::size_t chunks) {
   std::vector<std::string> all{step + " way", step + " wait"};
   for (std::size_t i = 0; i < chunks; ++i) all.push_back(step + " chunk " + std::to_string(i));

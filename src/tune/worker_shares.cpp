@@ -12,7 +12,7 @@
 namespace regatta {
 namespace {
 
-constexpr double slowest = 1000;  // factor of --slow: more is a typing error
+constexpr double slowest = 1000;  // largest factor of --slow; a larger one is a typing error
 
 constexpr std::string_view gpu_prefix = "cuda=";
 

@@ -37,8 +37,8 @@ Platform unequal_cores() {
 }
 
 // Which worker runs which task, and when, by dmda: a task that becomes ready goes to the worker
-// with the least of the microseconds by which it ends later there than elsewhere, plus gamma for
-// each joule. What it is told of costs is exact; data is at hand everywhere.
+// with the least sum of its end in microseconds and gamma times its joules. Costs are known
+// exactly, and data is at hand everywhere.
 std::vector<RanAt> by_dmda(const sim::RankKind& kind, double gamma) {
   const TaskList& list = *kind.list;
   const std::vector<WorkerPower> powers = powers_of(kind.blueprint->plan);
@@ -127,7 +127,7 @@ class Subject {
   Plan plan_;
 };
 
-// The least joules of those that keep a limit.
+// The least joules of the outcomes that keep a limit of time.
 double least_within(const std::vector<Outcome>& all, double limit) {
   double least = INFINITY;
   for (const Outcome& each : all)

@@ -144,8 +144,7 @@ TEST(PlanObjective, EnergyPlansUseNoMoreJoulesThanTimePlans) {
     const Json fast = planner.plan(gallery(name), "time"),
                lean = planner.plan(gallery(name), "energy");
     EXPECT_LE(joules_of(lean), joules_of(fast) * 1.000001) << name;
-    // Of the choices only the best few by the model are simulated, which knows time within
-    // percents.
+    // Only the best few choices by the model are simulated, and the model errs by a few percent.
     EXPECT_LE(step_of(fast), step_of(lean) * 1.02) << name;
     for (const Json& each : {fast, lean}) {
       EXPECT_LE(each["bound"]["step_s"].get<double>(), step_of(each)) << name;
@@ -219,7 +218,7 @@ TEST(PlanObjective, LetsCoresThatNeedMoreJoulesRestIfTheDeadlineAllows) {
     EXPECT_LE((*each)["bound"]["step_s"].get<double>(), step_of(*each));
     EXPECT_LE((*each)["bound"]["energy_j"].get<double>(), joules_of(*each));
   }
-  // The choice is in the plan file, and what follows it takes as long and draws as much.
+  // The plan file has the pace, and its simulation takes as long and draws as much as predicted.
   planner.plan(file, "energy", {"--deadline", std::to_string(deadline)});
   const Json plan = read_json(planner.path("plan.json"))["plan"];
   EXPECT_EQ(plan["pace_s"], hurried["pace_s"]);

@@ -170,7 +170,8 @@ TEST(SimulatedBound, NoPlanIsSimulatedBelowIt) {
 
 constexpr std::int64_t few_samples = 6;
 
-// Of all nodes together, nothing left out; of nodes that are alike the first has the largest share.
+// Calls `then` with every division of the samples among the nodes. Of nodes that are alike an
+// earlier one has at least as many samples as a later one, so that no plan comes twice.
 void for_all_shares(const Platform& platform,
                     const std::function<void(const std::vector<DeviceShare>&)>& then) {
   std::vector<DeviceShare> devices;
@@ -191,7 +192,7 @@ void for_all_shares(const Platform& platform,
   go_on(0, 0, few_samples, few_samples);
 }
 
-// Stages on these nodes in this order, with all borders between them.
+// Calls `then` with every pipeline over these nodes in this order.
 void for_all_borders(const std::vector<std::string>& nodes,
                      const std::function<void(const std::vector<Stage>&)>& then) {
   const auto last = static_cast<std::uint32_t>(segments_named(network(), "block").size()) - 1;
@@ -264,13 +265,13 @@ Least least_simulated(const Platform& platform) {
   return least;
 }
 
-// REGATTA_SIMULATED_PROBLEMS: how many; a thousand take some minutes.
+// How many problems are simulated: REGATTA_SIMULATED_PROBLEMS, else 16. A thousand take minutes.
 std::uint32_t problems() {
   const char* wanted = std::getenv("REGATTA_SIMULATED_PROBLEMS");
   return wanted ? static_cast<std::uint32_t>(std::atoi(wanted)) : 16;
 }
 
-// Up to three nodes.
+// A random platform of up to three nodes.
 Platform small_platform(Draw& draw) {
   Platform platform = drawn_platform(draw);
   if (platform.node_count() > 3)

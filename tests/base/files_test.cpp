@@ -204,7 +204,7 @@ TEST(Files, ReadingWaitsForNobodyAndEnds) {
   EXPECT_THAT(error_text([] { read_file("/dev/zero"); }), HasSubstr("it is not a regular file"));
 }
 
-// As a shell hands over the output of a program: regatta ... <(program).
+// Reads a FIFO, by which a shell hands over the output of a program: regatta ... <(program).
 TEST(Files, APipeIsReadToItsEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

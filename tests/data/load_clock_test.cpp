@@ -23,7 +23,7 @@ TEST(LoadClock, CountsEachMomentForTheInnermostStage) {
       sleep_ms(8);
     }
   }
-  sleep_ms(2);  // nobody's
+  sleep_ms(2);  // belongs to no stage
   const LoadingTimes times = LoadClock::take();
   EXPECT_GE(times.reading, 0.004);
   EXPECT_GE(times.decoding, 0.008);

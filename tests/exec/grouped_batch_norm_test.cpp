@@ -24,9 +24,9 @@ struct Cut {
   DeviceKind device = DeviceKind::cpu;
 };
 
-// Images of 64x64, so that the last layers have 2x2 places and a group 8 values a channel. With
-// 32x32 it would have 2: normalised they are 1 and -1 whatever they were, so the gradient that
-// passes is what rounding leaves of a difference, 0.3% off in float whoever computes it.
+// With images of 64x64 the last layers have 2x2 pixels, so a group of two samples has 8 values a
+// channel. With 32x32 it would have 2, which become 1 and -1 whatever they were: the gradient
+// through them is only what rounding leaves of a difference, 0.3% off with any kernels in float.
 Graph resnet18_of_pairs() {
   return grouped(fuse(build_model("resnet18", {.input = Shape{3, 64, 64}, .classes = 10})), 2);
 }

@@ -104,7 +104,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
   }
 }
 
-// Delays of single tasks count, however long; a step that was held up as a whole does not.
+// Delays of single tasks count for the spread, however long; a step held up as a whole does not.
 TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
   const std::vector<ChunkSpan> spans = share_out(blueprint.chunks, 64);
   const nanoseconds length = length_of_one(), none{0};

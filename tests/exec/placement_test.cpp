@@ -172,7 +172,8 @@ std::vector<std::vector<std::uint32_t>> played_order(const Plan& plan, TaskList&
   return order_of(tasks, workers_of(plan).size());
 }
 
-// The order of a step that was run: no task but the first is taken before all are there.
+// The order of tasks in a step that was run. All tasks but the first wait until the whole step is
+// submitted.
 std::vector<std::vector<std::uint32_t>> executed_order(const Plan& plan) {
   Executor executor(lenet5(), plan, options());
   executor.wait(executor.submit(ListKind::prepare, {}));

@@ -22,7 +22,7 @@
 namespace regatta {
 namespace {
 
-// One for all tests of this process: MPI starts once.
+// The transport of all tests of this process: MPI can be started only once.
 std::shared_ptr<Transport> ranks() {
   static const std::shared_ptr<Transport> transport =
       launch_environment() ? open_mpi() : std::shared_ptr<Transport>();
@@ -340,8 +340,8 @@ TEST_F(RankedFailure, ARankThatCannotReadItsSamplesEndsAllAndIsNamed) {
   }
 }
 
-// Started apart for the same reason. MPI must neither write to memory that is gone nor wait for the
-// others, which never begin this sum.
+// A test that is started apart for the same reason. A sum that is given up must leave MPI neither
+// writing to freed memory nor waiting for the other ranks, which never begin it.
 class RankedSum : public RankedRun {};
 
 TEST_F(RankedSum, CanBeGivenUp) {

@@ -22,7 +22,7 @@ std::size_t bytes_of(const Graph& graph, const Plan& plan) {
   return peak_bytes(blueprint, footprints(blueprint, {&list}), GroupId{0});
 }
 
-// All but the last segment, and the first alone.
+// Compares with computing all segments but the last again, and the first one alone.
 void expect_same_bits(const Graph& graph, std::int64_t batch, Plan plan) {
   const ReferenceInput<float> input = make_input<float>(graph, batch);
   const ExecutedRun kept = execute(graph, plan, input, sgd, /*steps=*/3);

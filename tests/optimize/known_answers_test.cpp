@@ -90,7 +90,8 @@ TEST(KnownAnswers, ASlowLinkMakesOneSiteBetterThanTwo) {
   EXPECT_EQ(shares(problem, best(problem, Objective::time)), (Shares{20, 20}));
 }
 
-// Gradients of the last segment are there after 6 s of 10, those of the first at the end.
+// Computing takes 10 s. Gradients of the last segment are complete after 6 s, those of the
+// first after all 10.
 TEST(KnownAnswers, LatenciesOfSegmentsPassSideBySideAndBytesOneAfterTheOther) {
   Problem problem = always_on(20, {{"a", 1}, {"b", 1}});
   problem.segments = {{.gradient_bytes = 1, .ready = 1}, {.gradient_bytes = 3, .ready = 0.6}};

@@ -88,7 +88,7 @@ TEST(Pipelines, WithReplicatedStagesAreNeverBelowTheBoundEither) {
       for (std::int64_t sample = 0; sample < problem.batch; ++sample) {
         double chain = 0;  // a sample goes through one segment after the other
         for (std::size_t g = 0; g < problem.segments.size(); ++g) {
-          // A sample has one of the devices of its stage.
+          // Each sample is computed by one of the devices of its stage.
           std::mt19937 choice(seed + 131 * stage_of[g] + static_cast<std::uint32_t>(sample));
           auto& [kind, busy] = devices[choice() % devices.size()];
           const Device& device = problem.nodes[static_cast<std::size_t>(kind)].devices[0];

@@ -9,7 +9,7 @@ namespace regatta {
 namespace {
 
 // Two nodes and two steps: each node's forward, then its part of an exchange of bucket 0. The
-// second node arrives `late` after the first; from then on messages take 300.
+// second node arrives `late` ns after the first; from then on messages take 300 ns.
 trace::Record two_nodes(trace::Time late) {
   trace::RecordBuilder builder(4);
   for (int worker = 0; worker < 4; ++worker) {
@@ -67,7 +67,7 @@ TEST(RankMeetings, AreLaidSideBySideByRank) {
   EXPECT_EQ(messages->bound, planned.exchange_bound);
   EXPECT_NEAR(*messages->planned, 200e-9, 1e-12);
   EXPECT_NEAR(*made.find("exchange_s")->measured, 300e-9, 1e-12);
-  // Lanes of messages are no workers.
+  // The lanes of messages do not count as workers.
   EXPECT_NE(made.find("busy a · cpu 0"), nullptr);
   EXPECT_EQ(made.find("busy a · cpu 1"), nullptr);
   EXPECT_NE(table_of(made).find("arrival exchange b0, a"), std::string::npos);

@@ -137,7 +137,7 @@ TEST(Simulate, WithAPaceCoresThatNeedMoreJoulesRest) {
   const Simulated leanest = with_pace(16);
   EXPECT_NEAR(leanest.step_s[0], 16, 1e-6) << "the slow core alone";
   EXPECT_NEAR(leanest.energy_j[0], 16 * 20 + 16 * 3, 1e-3);
-  // In 11 s the slow core does five tasks; the fast one helps until what is left fits.
+  // In 11 s the slow core does five tasks; the fast one does tasks until those left fit into 11 s.
   const Simulated between = with_pace(11);
   EXPECT_LE(between.step_s[0], 11 + 1e-6);
   EXPECT_GT(between.step_s[0], 8);
@@ -156,7 +156,7 @@ TEST(Simulate, StepsKeepTheirPace) {
   EXPECT_NEAR(with_pace(0, 6).step_s[0], 6, 0.5);
 }
 
-// What the policy chooses for the least time is what it chose before it knew joules.
+// Without a pace, watts of workers do not change which tasks the policy picks.
 TEST(Simulate, WithoutAPaceWattsChangeNoTime) {
   const auto tasks = [](bool powers) {
     const Graph graph = fuse(build_model("resnet20", {Shape{3, 16, 16}, 10}));

@@ -192,8 +192,8 @@ ReadyTask with_turn(int worker, std::int64_t turn) {
 TEST(Placement, ASkippedTurnHoldsUpNoLaterOne) {
   Turns turns(2);
   const std::vector<ReadyTask> fourth{with_turn(0, 4)};
-  turns.skip({0, 3});  // before its turn came
-  turns.skip({1, 0});  // has none
+  turns.skip({0, 3});  // worker 0's third turn, before it came
+  turns.skip({1, 0});  // a task without a turn
   turns.taken(with_turn(0, 1), 0);
   EXPECT_EQ(turns.pick(fourth, 0, 0), -1) << "the second is still to come";
   turns.skip({0, 2});

@@ -100,7 +100,7 @@ TEST(Play, BusyNeighboursSlowATaskForAsLongAsTheyAreBusy) {
   // Alone a second each; two at a time they take twice as long.
   const TaskList pair = list_of({{1, {{0, Mode::read_write}}}, {1, {{1, Mode::read_write}}}}, 2);
   EXPECT_NEAR(play(workers(2, 1), pair, MadeUpCosts(free_runtime(), 1.0)).step_seconds, 2, 1e-9);
-  // The longer of two is alone after the shorter has ended: 1 shared in 2, then 2.
+  // Both tasks share memory for 2 s, in which each does 1 s of work; then the longer one is alone.
   const TaskList unequal = list_of({{3, {{0, Mode::read_write}}}, {1, {{1, Mode::read_write}}}}, 2);
   EXPECT_NEAR(play(workers(2, 1), unequal, MadeUpCosts(free_runtime(), 1.0)).step_seconds, 2 + 2,
               1e-9);

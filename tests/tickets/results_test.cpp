@@ -159,7 +159,7 @@ TEST_F(Found, AWorkerThatIsStartedAgainIsTheSameOneAndPausesDoNotCount) {
   EXPECT_DOUBLE_EQ(scaling.work_s, images / 10);
 }
 
-// Longer than a lease: "a" computes while "b" finishes one job, rests, and finishes another.
+// Worker "a" computes longer than a lease, while "b" finishes one job, rests, and finishes another.
 TEST_F(Found, AJobThatIsUnderWayIsNoPause) {
   folder->log(0).append(1, {EntryKind::claim, "a", {{"at", 105.0}}});
   double at = 100;

@@ -113,7 +113,7 @@ std::string verdict(const Record& record) {
 TEST(Bound, IsWhatTakesMostOfTheWorkersTime) {
   EXPECT_EQ(verdict(steps_of(60, 40)), "starved by I/O");
   EXPECT_EQ(verdict(steps_of(10, 90)), "bound by computing");
-  // Ready all the time, but not started.
+  // The task is ready all the time, but is not started.
   EXPECT_EQ(verdict(steps_of(10, 20)), "launch-bound");
   const Record loading = steps_of(60, 40);
   const auto shares = bound_of(loading, analyse(loading, whole_window(loading)));

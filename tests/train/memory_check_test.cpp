@@ -45,7 +45,8 @@ TEST(MemoryCheck, KnowsTheBuffersOfARunBeforehand) {
   }
 }
 
-// Buffers and the kernels' workspace of some networks, whole, cut and computed again.
+// Compares bytes of buffers and of the kernels' workspace, for batches that are whole or cut, and
+// with segments computed again.
 TEST(MemoryCheck, KnowsWithinThreePercentWhatTrainingAllocates) {
   struct Case {
     const char* model;

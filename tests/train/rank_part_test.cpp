@@ -1,4 +1,4 @@
-// What a rank's part takes over from the plan before.
+// Which settings a rank's part of a new plan takes over from the plan before.
 #include "train/rank_part.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Ranks that fall silent outside of training.
+// Presence: notices ranks that fall silent outside of training.
 #include "transport/presence.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(Presence, ARankThatSaysNothingIsNamed) {
   std::promise<int> silent;
   const Presence first(
       ranks[0], [&](int rank) { silent.set_value(rank); }, quick);
-  // Rank 1 hears nothing of rank 2 either.
+  // Rank 2 has no Presence, so it is silent; rank 1 does not report it here.
   const Presence second(
       ranks[1], [](int) {}, quick);
   EXPECT_EQ(silent.get_future().get(), 2);
@@ -43,7 +43,7 @@ TEST(Presence, RanksThatAreThereAreNotSilent) {
   std::promise<int> silent;
   std::future<int> named = silent.get_future();
   const auto tell = [&](int rank) { silent.set_value(rank); };
-  // Long enough that a busy machine gives both threads a turn.
+  // A limit long enough that a busy machine lets both threads run within it.
   const PresenceTimes patient{milliseconds(5), milliseconds(2000)};
   const Presence first(ranks[0], tell, patient), second(
                                                      ranks[1], [](int) {}, patient);

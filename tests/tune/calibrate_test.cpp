@@ -83,7 +83,7 @@ TEST(Calibrate, MoreSamplesAreMeasuredAsLargerSizes) {
   calibration.runtime = false;
   const std::set<double> sizes =
       convolved_sizes(calibrate(job.graph, job.recipe, job.data, calibration));
-  // Sizes between are left out if a busy machine leaves no time for them.
+  // Sizes between the smallest and the largest may be missing if a busy machine left no time.
   EXPECT_TRUE(sizes.contains(1));
   EXPECT_TRUE(sizes.contains(16));
   for (const double size : sizes)

@@ -319,8 +319,8 @@ TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
   EXPECT_THAT(explain(choice), HasSubstr("samples of each batch, cores the others"));
 }
 
-// Of sixteen cores the GPU keeps one. It is as fast as twelve, and the batch has four samples: two
-// for the GPU, and one for each of two teams of seven, of which each has the speed of 5.8 cores.
+// One of sixteen cores is kept for the GPU, which is as fast as twelve cores. Of four samples the
+// GPU gets two, and two teams of seven threads, each as fast as 5.8 cores, get one each.
 TEST(Choose, SeveralTeamsShareTheBatchWithAGpu) {
   const Graph graph = fuse(build_model("resnet18"));
   PlanOptions options{.workers = 16, .cpus = 16};

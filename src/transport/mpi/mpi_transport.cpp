@@ -91,7 +91,8 @@ class MpiMessage : public Message {
   bool receives_;
 };
 
-// MPI can neither cancel nor free a collective that has begun: it may still read and write this.
+// An all-reduce with the memory it works on. MPI can neither cancel nor free a collective that has
+// begun, and may still read and write that memory.
 struct Sum {
   MPI_Request request = MPI_REQUEST_NULL;
   std::vector<float> values;
@@ -99,7 +100,7 @@ struct Sum {
 
 class MpiSum : public Message {
  public:
-  // `abandoned` takes what is still on its way when the message goes; it must stay.
+  // `abandoned` takes over a sum that is unfinished when this is destroyed; it must outlive this.
   MpiSum(std::span<float> values, MPI_Comm channel, int count, std::vector<Sum>& abandoned)
       : target_(values), abandoned_(abandoned) {
     sum_.values.assign(values.begin(), values.end());
@@ -180,8 +181,8 @@ class MpiTransport : public Transport {
   }
 
  private:
-  // Other ranks may have begun what this one gave up, or may never. What does not end soon is left
-  // to MPI_Finalize, with memory that is still there.
+  // Waits 0.1 s for abandoned sums to end; they only end if the other ranks begin them too. Those
+  // that do not end keep their memory until MPI_Finalize.
   void end_unfinished() {
     constexpr int tries = 100;
     const auto over = [](Sum& sum) {
@@ -214,8 +215,8 @@ void set_defaults() {
     ::setenv(name, value, 0);
 }
 
-// Ends the process if MPI has not started after two minutes: a rank that is stopped before it has
-// told the others of itself would be waited for for ever.
+// Ends the process if MPI has not started after two minutes: MPI_Init has no time limit, and never
+// returns if another rank was stopped before it had reported to the launcher.
 class StartWatch {
  public:
   ~StartWatch() {
@@ -233,7 +234,7 @@ class StartWatch {
     if (wake_.wait_for(lock, std::chrono::minutes(2), [this] { return started_; })) return;
     std::cerr << "regatta: MPI did not start within two minutes; is a rank stopped or out of reach?"
               << std::endl;
-    std::_Exit(75);  // as runs end that can be tried again
+    std::_Exit(75);  // the exit code of runs that can be tried again
   }
 
   std::mutex mutex_;
