@@ -17,7 +17,7 @@ namespace regatta {
 // The scheduler that asks our own policy (tasks/policy.h); all others are StarPU's.
 inline constexpr const char* own_scheduler = "regatta";
 
-// What a worker is by nature.
+// How slow a worker is and what it draws, where the workers of a group differ.
 struct WorkerPower {
   double slow = 1;   // times as long as costs say that its tasks take
   double watts = 0;  // drawn beyond idle while it works

@@ -83,7 +83,7 @@ std::string LoadWatch::verdict(const LoaderUse& epoch, const std::string& data) 
   char text[200];
   std::snprintf(text, sizeof text,
                 "the loader, not the compute, limits: %.0f%% of %.0f loading workers' time, and "
-                "steps waited %.1f s for it, %.0f%% of the time; ",
+                "steps waited %.3g s for it, %.0f%% of the time; ",
                 100 * epoch.share, loading_workers_, epoch.waited.count(),
                 100 * epoch.waited_share());
   const trace::LoadAdvice advice = trace::advice_on(epoch.times, data);
