@@ -92,7 +92,7 @@ TEST_F(Cluster, WeightsOverSlowCablesAreThoseOfOneProcess) {
   EXPECT_EQ(weights("ranks"), weights_of_one_process("4"));
 }
 
-// Waits for mpirun to give up a node that is gone: two minutes, so it is part of "make torture".
+// Takes some seconds, and two minutes where mpirun gives the node up late: part of "make torture".
 TEST_F(Cluster, ARunGoesOnWithoutANodeThatDied) {
   if (!std::getenv("REGATTA_TORTURE")) GTEST_SKIP() << "set REGATTA_TORTURE to kill a node";
   up({"-n", "3", "-c", "spread"});
