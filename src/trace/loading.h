@@ -34,8 +34,8 @@ void add_counters(const LoadingTimes& times, double waited_s, std::int64_t step,
                   const std::function<void(Counter)>& take);
 
 struct Loading {
-  double waited_s = 0;  // seconds that steps waited for their first samples
-  LoadingTimes times;
+  double waited_s = 0;  // seconds that steps waited for their first samples, mean over ranks
+  LoadingTimes times;   // of all ranks together
 };
 // Loading in the steps of a window; none if the record has no such counters.
 std::optional<Loading> loading_in(const Record& record, const Window& window);
