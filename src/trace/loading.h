@@ -22,8 +22,8 @@ struct LoadAdvice {
 // `data` as the recipe writes it; "" if it is not known.
 LoadAdvice advice_on(const LoadingTimes& times, const std::string& data);
 
-// `seconds` of all workers together, of which the shares `reading`, `decoding`, `transforms`,
-// `wire` and `other`, and `disk_bytes`.
+// `seconds` of all workers together (a team is one), of which the shares `reading`, `decoding`,
+// `transforms`, `wire` and `other`, and `disk_bytes`.
 Json to_json(const LoadingTimes& times);
 LoadingTimes loading_times(const Json& json);  // reads what to_json() wrote
 
