@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error.h"
 #include "exec/cuda_runner.h"
 #include "plan/segments.h"
 #include "train/memory_check.h"
@@ -69,16 +70,13 @@ class Settling {
     return cut;
   }
 
-  // A plan with these options that needs little memory: one group of devices, cores with four
-  // chunks for each worker. Chunks of a lane use the same memory one after the other if they do not
-  // meet.
+  // The plan that is made if nothing is measured. Measured costs may choose another, of those that
+  // fit. Where the GPU's share of the batch is still open, the GPU computes the whole batch.
   Plan plan_of(PlanOptions options) const {
-    const std::int64_t pieces = granules_of(job_.graph, job_.recipe.batch);
-    if (options.devices.size() > 1 && !options.shares)
-      options.devices = {options.devices.front()};
-    else if (!options.chunks && options.devices.size() == 1 &&
-             options.devices.front() == DeviceKind::cpu)
-      options.chunks = {std::min<std::int64_t>(pieces, std::int64_t{4} * options.workers)};
+    if (options.devices.size() > 1 && !options.shares) {
+      options.devices = {DeviceKind::cuda};
+      options.chunks.reset();
+    }
     return make_plan(job_.graph, job_.recipe, options);
   }
 
@@ -113,6 +111,9 @@ std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
     if (!options.backward) options.backward = Backward::whole;
     return "";
   }
+  if (options.backward == Backward::split)
+    throw InputError(
+        "--recompute auto: a split backward needs all values kept: drop --backward split");
   PlanOptions open = options;
   open.recompute.reset();
   const Settling settling(job, open, left);

@@ -21,6 +21,7 @@ MemoryLeft memory_left(const PlanOptions& options);
 // of its segments as few as needed, from the first on; if none fits, the one that needs the least.
 // Nothing where all values can be kept. With any choice, the cut and the kind of backward that it
 // needs are fixed in `options`. Returns a line for the user of what `auto` has chosen, or nothing.
+// Throws InputError for `auto` with a split backward, which needs all values kept.
 std::string settle_recomputation(const TrainJob& job, PlanOptions& options, const MemoryLeft& left);
 
 }  // namespace regatta
