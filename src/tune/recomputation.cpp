@@ -27,6 +27,8 @@ class Settling {
 
   bool keeps_all() const { return fits(plan_of(options_)); }
 
+  bool fits(const Cut& cut) const { return fits(plan_of(with(cut))); }
+
   std::size_t bytes(const Cut& cut) const { return needed(plan_of(with(cut))); }
   std::size_t bytes() const { return needed(plan_of(options_)); }
 
@@ -41,7 +43,7 @@ class Settling {
       Cut cut{segments, segments_named(job_.graph, segments).size(), 0};
       cut.computed = cut.many - 1;
       if (cut.computed == 0) continue;
-      if (fits(plan_of(with(cut)))) return fewest(cut);
+      if (fits(cut)) return fewest(cut);
       if (least.many == 0 || bytes(cut) < bytes(least)) least = cut;
     }
     return least;
@@ -62,7 +64,7 @@ class Settling {
     while (cut.computed - too_few > 1) {
       Cut middle = cut;
       middle.computed = (too_few + cut.computed) / 2;
-      if (fits(plan_of(with(middle))))
+      if (fits(middle))
         cut = middle;
       else
         too_few = middle.computed;
@@ -131,6 +133,20 @@ std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
                 1e-6 * static_cast<double>(settling.bytes(cut)),
                 1e-6 * static_cast<double>(settling.bytes()));
   return text;
+}
+
+void suggest_recompute(const TrainJob& job, const PlanOptions& options,
+                       const std::function<MemoryLeft()>& left,
+                       const std::function<void()>& check) try {
+  check();
+} catch (const InputError& refusal) {
+  if (options.recompute || options.backward == Backward::split) throw;
+  const MemoryLeft room = left();
+  const Settling settling(job, options, room);
+  if (settling.keeps_all()) throw;  // and so would auto
+  const Cut cut = settling.choose();
+  if (cut.many == 0 || !settling.fits(cut)) throw;
+  throw InputError(std::string(refusal.what()) + ", and --recompute auto fits this one");
 }
 
 }  // namespace regatta

@@ -1,6 +1,7 @@
 // --recompute: which segments are computed again in backward, so that a batch fits into memory.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,10 @@ MemoryLeft memory_left(const PlanOptions& options);
 // needs are fixed in `options`. Returns a line for the user of what `auto` has chosen, or nothing.
 // Throws InputError for `auto` with a split backward, which needs all values kept.
 std::string settle_recomputation(const TrainJob& job, PlanOptions& options, const MemoryLeft& left);
+
+// Runs `check`, which throws InputError if a plan with these options does not fit. Its message then
+// also says whether --recompute auto would make it fit; for commands that have this flag.
+void suggest_recompute(const TrainJob& job, const PlanOptions& options,
+                       const std::function<MemoryLeft()>& left, const std::function<void()>& check);
 
 }  // namespace regatta

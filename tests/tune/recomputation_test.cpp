@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "plan/segments.h"
 #include "support/error_text.h"
 #include "train/memory_check.h"
@@ -120,6 +121,49 @@ TEST_F(Recomputation, WhereNothingFitsTheLeastIsTaken) {
   all.recompute = "all";
   settle_recomputation(job, plan, leaves(1000));
   EXPECT_LE(bytes(plan), bytes(all));
+}
+
+TEST_F(Recomputation, ARefusalSuggestsItOnlyWhereItHelpsAndMayBeAsked) {
+  PlanOptions kept = plan;
+  kept.recompute.reset();
+  PlanOptions all = kept;
+  all.segments = "block";
+  all.recompute = "all";
+  const auto refusal = [&](const PlanOptions& options, std::size_t room) {
+    return error_text([&] {
+      suggest_recompute(
+          job, options, [&] { return leaves(room); },
+          [] { throw InputError("it needs too much"); });
+    });
+  };
+  EXPECT_EQ(refusal(kept, bytes(all)), "it needs too much, and --recompute auto fits this one");
+  EXPECT_EQ(refusal(kept, bytes(kept)), "it needs too much");  // auto would keep all values
+  EXPECT_EQ(refusal(kept, 1000), "it needs too much");
+  EXPECT_EQ(refusal(plan, bytes(all)), "it needs too much");
+  kept.segments = "step";
+  EXPECT_EQ(refusal(kept, bytes(all)), "it needs too much");
+  kept.segments.reset();
+  kept.backward = Backward::split;
+  EXPECT_EQ(refusal(kept, bytes(all)), "it needs too much");
+}
+
+// By blocks it does not fit, but auto tries other cuts too.
+TEST_F(Recomputation, ARefusalSuggestsWhatAnyCutMakesFit) {
+  const TrainJob squeezenet = made_job("squeezenet1_1", "synth:3x64x64/10@256");
+  const auto needs = [&](const char* segments) {
+    PlanOptions options{.workers = 2};
+    options.segments = segments;
+    options.recompute = "all";
+    return memory_needed(squeezenet, make_plan(squeezenet.graph, squeezenet.recipe, options));
+  };
+  const std::size_t room = std::min(needs("3"), needs("4"));
+  ASSERT_LT(room, needs("block"));
+  EXPECT_THAT(error_text([&] {
+                suggest_recompute(
+                    squeezenet, {.workers = 2}, [&] { return leaves(room); },
+                    [] { throw InputError("it needs too much"); });
+              }),
+              HasSubstr(", and --recompute auto fits this one"));
 }
 
 TEST_F(Recomputation, SegmentsThatAreNamedNeedACutAndAWholeBackward) {
