@@ -202,7 +202,8 @@ PlanFile plan_here(const PlanFlags& flags) {
     throw InputError("--shares cuts the batch itself: drop --chunks");
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),
                      .shares = worker_shares(flags.shares),
-                     .slow = flags.placement.slow};
+                     .slow = flags.placement.slow,
+                     .suggests_recompute = true};
   if (flags.shares && !tuning.shares && options.plan.devices_open)
     throw InputError("--shares: --devices auto decides them; name several in --devices");
   if (flags.shares && !tuning.shares)

@@ -19,6 +19,7 @@
 #include "train/memory_check.h"
 #include "train/share_anew.h"
 #include "train/weights.h"
+#include "tune/recomputation.h"
 #include "tune/stored_profile.h"
 
 namespace regatta::app {
@@ -187,7 +188,13 @@ int run_train(std::span<const char* const> arguments) {
                                         {"predicted_step_s", predicted}});
     return 0;
   }
-  on_all_ranks(ranks.get(), [&] { require_memory(job, job.plan); });
+  const std::optional<PlanOptions>& options = asked.planned.options;
+  const auto check = [&] { require_memory(job, job.plan); };
+  on_all_ranks(ranks.get(), [&] {
+    if (ranks || !options) return check();  // the plan of several ranks or of a file
+    suggest_recompute(
+        job, *options, [&] { return memory_left(*options); }, check);
+  });
   std::optional<Executor> made;
   on_all_ranks(ranks.get(), [&] { made.emplace(job.graph, job.plan, job.exec_options(true)); });
   Executor& executor = *made;

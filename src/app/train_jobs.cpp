@@ -33,7 +33,8 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) 
   TuneOptions tuning{.by_costs = by_costs(flags.granularity),
                      .for_this_run = !flags.explain,
                      .shares = worker_shares(flags.shares),
-                     .slow = flags.placement.slow};
+                     .slow = flags.placement.slow,
+                     .suggests_recompute = !ranks};
   if (tuning.shares && flags.chunks)
     throw InputError("--shares " + *flags.shares + " cuts the batch itself: drop --chunks");
   if (flags.shares && !tuning.shares) options.plan.shares = samples_of(*flags.shares);

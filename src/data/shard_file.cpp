@@ -11,6 +11,7 @@
 #include "base/crc32c.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/regular_file.h"
 #include "data/tensor_bytes.h"
 
 namespace regatta {
@@ -52,6 +53,7 @@ MappedShard::MappedShard(const std::filesystem::path& path) {
     throw InputError("'" + path.string() + "' is not a usable shard: " + lie +
                      "; make it again with regatta data prepare");
   };
+  require_regular_file(path);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "base/shell_word.h"
@@ -98,13 +99,15 @@ void add_counters(const LoadingTimes& times, double waited_s, std::int64_t step,
 
 std::optional<Loading> loading_in(const Record& record, const Window& window) {
   Loading found;
-  bool measured = false;
+  std::set<std::int64_t> steps;
+  double waits = 0;  // counters of them: one of each step and rank
   for (const Counter& counter : record.counters) {
     if (window.last_step > 0 &&
         (counter.step < window.first_step || counter.step > window.last_step))
       continue;
     if (counter.name == waited_counter) {
-      measured = true;
+      steps.insert(counter.step);
+      ++waits;
       found.waited_s += counter.value;
     } else if (counter.name == disk_counter) {
       found.times.disk_bytes += counter.value;
@@ -113,7 +116,9 @@ std::optional<Loading> loading_in(const Record& record, const Window& window) {
         if (counter.name == counter_of(stage)) found.times.*stage.seconds += counter.value;
     }
   }
-  return measured ? std::optional(found) : std::nullopt;
+  if (steps.empty()) return std::nullopt;
+  found.waited_s *= static_cast<double>(steps.size()) / waits;
+  return found;
 }
 
 std::string data_of(const Record& record) {

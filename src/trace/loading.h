@@ -22,8 +22,8 @@ struct LoadAdvice {
 // `data` as the recipe writes it; "" if it is not known.
 LoadAdvice advice_on(const LoadingTimes& times, const std::string& data);
 
-// `seconds` of all workers together, of which the shares `reading`, `decoding`, `transforms`,
-// `wire` and `other`, and `disk_bytes`.
+// `seconds` of all workers together (a team is one), of which the shares `reading`, `decoding`,
+// `transforms`, `wire` and `other`, and `disk_bytes`.
 Json to_json(const LoadingTimes& times);
 LoadingTimes loading_times(const Json& json);  // reads what to_json() wrote
 
@@ -34,8 +34,8 @@ void add_counters(const LoadingTimes& times, double waited_s, std::int64_t step,
                   const std::function<void(Counter)>& take);
 
 struct Loading {
-  double waited_s = 0;  // seconds that steps waited for their first samples
-  LoadingTimes times;
+  double waited_s = 0;  // seconds that steps waited for their first samples, mean over ranks
+  LoadingTimes times;   // of all ranks together
 };
 // Loading in the steps of a window; none if the record has no such counters.
 std::optional<Loading> loading_in(const Record& record, const Window& window);

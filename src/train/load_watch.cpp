@@ -10,14 +10,16 @@
 namespace regatta {
 
 LoadWatch::LoadWatch(const Plan& plan) {
-  int workers = plan.loaders;
+  int workers = plan.loaders, threads = plan.loaders;
   only_load_ = true;
   for (const DeviceGroup* group : groups_of(plan))
     if (group->kind == DeviceKind::cpu) {
       workers += group->workers;
+      threads += group->workers * group->team;
       only_load_ = false;
     }
   loading_workers_ = std::max(workers, 1);
+  if (workers > 0) team_ = static_cast<double>(threads) / workers;
 }
 
 namespace {
@@ -35,13 +37,17 @@ std::shared_ptr<LoadWatch::Step> LoadWatch::watch(StepInput& input) const {
   auto step = std::make_shared<Step>();
   step->sums = sums_;
   step->loaded = only_load_ ? 0 : INT64_MAX;
-  input.load = [step, latest = only_load_, load = std::move(input.load)](auto... arguments) {
+  input.load = [step, latest = only_load_, team = team_,
+                load = std::move(input.load)](auto... arguments) {
     LoadClock::take();  // drops what this thread counted before
     const Clock::time_point begin = Clock::now();
     load(arguments...);
     const Clock::time_point end = Clock::now();
     LoadingTimes own = LoadClock::take();
     own.other = std::max(0.0, Seconds(end - begin).count() - own.seconds());
+    for (double LoadingTimes::*seconds : {&LoadingTimes::reading, &LoadingTimes::decoding,
+                                          &LoadingTimes::transforms, &LoadingTimes::other})
+      own.*seconds /= team;
     step->sums->add(own);
     keep(latest, step->loaded);
   };

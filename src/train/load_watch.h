@@ -21,7 +21,7 @@ struct LoaderUse {
   Seconds waited{};    // when a step was done and not even the first chunk of the next was loaded;
                        // on a GPU that others load for, not all of the next
   Seconds lasted{};    // the stretch
-  LoadingTimes times;  // what the loading did
+  LoadingTimes times;  // what the loading did, in seconds of workers; a team counts as one
 
   double waited_share() const { return lasted.count() > 0 ? waited / lasted : 0; }
 };
@@ -69,8 +69,9 @@ class LoadWatch {
  private:
   LoaderUse use_of(Seconds waited, Seconds lasted, const LoadingTimes& times) const;
 
-  double loading_workers_ = 1;
-  bool only_load_ = false;  // they feed GPUs and do nothing else
+  double loading_workers_ = 1;  // a team counts as one
+  double team_ = 1;             // threads of a worker, each of which loads a part of its chunk
+  bool only_load_ = false;      // they feed GPUs and do nothing else
   std::shared_ptr<Sums> sums_ = std::make_shared<Sums>();
   Seconds epoch_waited_{}, epoch_lasted_{};
   LoadingTimes epoch_times_;

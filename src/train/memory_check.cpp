@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "exec/cuda_runner.h"
-#include "plan/segments.h"
 #include "tasks/footprint.h"
 
 namespace regatta {
@@ -131,29 +130,15 @@ std::int64_t largest_batch(const TrainJob& job, const Plan& plan, const BytesNee
   return fits;
 }
 
-// Whether the plan keeps all values and would fit if it computed them again.
-bool recomputing_helps(const TrainJob& job, Plan plan, const BytesNeeded& needed,
-                       std::size_t left) {
-  if (std::ranges::any_of(plan.segments, &Segment::recomputed) || !plan.stages.empty())
-    return false;
-  plan.segments = segments_named(job.graph, "block");
-  if (plan.segments.size() < 2) return false;
-  mark_recomputed(plan.segments, "all");
-  plan.backward = Backward::whole;
-  return needed(plan) <= left;
-}
-
 [[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
                          const MemoryLimit& limit, const char* way_out = "") {
   const auto left = static_cast<std::size_t>(limit.left);
   const std::int64_t batch = largest_batch(job, plan, needed, left);
-  throw InputError(
-      "--batch " + std::to_string(job.recipe.batch) +
-      shortage(static_cast<std::int64_t>(needed(plan)), limit) +
-      (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
-                 : "; not even --batch 1 fits: use a smaller --input or network") +
-      (recomputing_helps(job, plan, needed, left) ? ", and --recompute auto fits this one" : "") +
-      way_out);
+  throw InputError("--batch " + std::to_string(job.recipe.batch) +
+                   shortage(static_cast<std::int64_t>(needed(plan)), limit) +
+                   (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
+                              : "; not even --batch 1 fits: use a smaller --input or network") +
+                   way_out);
 }
 
 }  // namespace

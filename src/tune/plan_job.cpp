@@ -1,6 +1,7 @@
 #include "tune/plan_job.h"
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -83,14 +84,15 @@ bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !p
 
 // Measuring takes about as much memory as the plan that needs least of those to be compared:
 // several chunks for each worker.
-void require_memory_to_measure(const TrainJob& job, PlanOptions plan) {
+void require_memory_to_measure(const TrainJob& job, PlanOptions plan,
+                               const std::function<void(const Plan&)>& require_memory) {
   if (shares_open(plan)) return require_sharing(job.graph, job.recipe.batch, plan);
   if (!plan.chunks && plan.devices.size() == 1)
     plan.chunks = {
         {std::min(granules_of(job.graph, job.recipe.batch), std::int64_t{4} * plan.workers)}};
   const Plan least = make_plan(job.graph, job.recipe, plan);
   require_valid(least, job.graph, job.recipe.batch);
-  require_memory(job, least);
+  require_memory(least);
 }
 
 // Measures the GPU where too little is known of it: alone, in each layout that is to be compared,
@@ -175,7 +177,6 @@ Choice choose_by_costs(const TrainJob& job, const PlanOptions& plan) {
   const CostsFor costs = costs_by(job.profile, job.recipe.data);
   Choice choice = choose(job.graph, job.recipe, plan, costs);
   leave_out_too_large(job, choice.candidates);
-  require_memory(job, choice.best().plan);
   return choice;
 }
 
@@ -246,12 +247,20 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
     if (const std::string chosen = settle_recomputation(job, plan, memory_left(plan));
         !chosen.empty())
       std::cerr << chosen << "\n";
+  planned.options = plan;
+  const auto require = [&](const Plan& made) {
+    const auto check = [&] { require_memory(job, made); };
+    if (!tuning.suggests_recompute) return check();
+    suggest_recompute(
+        job, plan, [&] { return memory_left(plan); }, check);
+  };
 
   if (tuning.by_costs && has_choice(plan, job.recipe.precision)) {
-    require_memory_to_measure(job, plan);
+    require_memory_to_measure(job, plan, require);
     get_costs(job, plan, steps);
     planned.choice = choose_by_costs(job, plan);
     job.plan = planned.choice->best().plan;
+    require(job.plan);
     try_out_best(job, *planned.choice, steps);
     job.plan = planned.choice->best().plan;
     if (planned.choice->by_costs && shares_open(plan)) balance_devices(job, *planned.choice, steps);

@@ -24,11 +24,13 @@ struct TuneOptions {
   std::optional<WorkerShares> shares = {};  // a chunk for each CPU worker
   std::vector<std::string> slow = {};       // see slow_workers
   std::optional<Placement> placement = {};  // default: dynamic, or what shares ask for
+  bool suggests_recompute = false;  // where a batch is refused that --recompute auto makes fit
 };
 
 struct PlannedJob {
   TrainJob job;
-  std::optional<Choice> choice;  // none: the plan was not chosen by costs
+  std::optional<Choice> choice;             // none: the plan was not chosen by costs
+  std::optional<PlanOptions> options = {};  // that the plan was made with; none: read from a file
 };
 
 // Opens data and model, gets costs, chooses, tries out, applies what the user fixed, and checks.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error.h"
 #include "exec/cuda_runner.h"
 #include "plan/segments.h"
 #include "train/memory_check.h"
@@ -26,6 +27,8 @@ class Settling {
 
   bool keeps_all() const { return fits(plan_of(options_)); }
 
+  bool fits(const Cut& cut) const { return fits(plan_of(with(cut))); }
+
   std::size_t bytes(const Cut& cut) const { return needed(plan_of(with(cut))); }
   std::size_t bytes() const { return needed(plan_of(options_)); }
 
@@ -40,7 +43,7 @@ class Settling {
       Cut cut{segments, segments_named(job_.graph, segments).size(), 0};
       cut.computed = cut.many - 1;
       if (cut.computed == 0) continue;
-      if (fits(plan_of(with(cut)))) return fewest(cut);
+      if (fits(cut)) return fewest(cut);
       if (least.many == 0 || bytes(cut) < bytes(least)) least = cut;
     }
     return least;
@@ -61,7 +64,7 @@ class Settling {
     while (cut.computed - too_few > 1) {
       Cut middle = cut;
       middle.computed = (too_few + cut.computed) / 2;
-      if (fits(plan_of(with(middle))))
+      if (fits(middle))
         cut = middle;
       else
         too_few = middle.computed;
@@ -69,16 +72,13 @@ class Settling {
     return cut;
   }
 
-  // A plan with these options that needs little memory: one group of devices, cores with four
-  // chunks for each worker. Chunks of a lane use the same memory one after the other if they do not
-  // meet.
+  // The plan that is made if nothing is measured. Measured costs may choose another, of those that
+  // fit. Where the GPU's share of the batch is still open, the GPU computes the whole batch.
   Plan plan_of(PlanOptions options) const {
-    const std::int64_t pieces = granules_of(job_.graph, job_.recipe.batch);
-    if (options.devices.size() > 1 && !options.shares)
-      options.devices = {options.devices.front()};
-    else if (!options.chunks && options.devices.size() == 1 &&
-             options.devices.front() == DeviceKind::cpu)
-      options.chunks = {std::min<std::int64_t>(pieces, std::int64_t{4} * options.workers)};
+    if (options.devices.size() > 1 && !options.shares) {
+      options.devices = {DeviceKind::cuda};
+      options.chunks.reset();
+    }
     return make_plan(job_.graph, job_.recipe, options);
   }
 
@@ -113,6 +113,9 @@ std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
     if (!options.backward) options.backward = Backward::whole;
     return "";
   }
+  if (options.backward == Backward::split)
+    throw InputError(
+        "--recompute auto: a split backward needs all values kept: drop --backward split");
   PlanOptions open = options;
   open.recompute.reset();
   const Settling settling(job, open, left);
@@ -130,6 +133,20 @@ std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
                 1e-6 * static_cast<double>(settling.bytes(cut)),
                 1e-6 * static_cast<double>(settling.bytes()));
   return text;
+}
+
+void suggest_recompute(const TrainJob& job, const PlanOptions& options,
+                       const std::function<MemoryLeft()>& left,
+                       const std::function<void()>& check) try {
+  check();
+} catch (const InputError& refusal) {
+  if (options.recompute || options.backward == Backward::split) throw;
+  const MemoryLeft room = left();
+  const Settling settling(job, options, room);
+  if (settling.keeps_all()) throw;  // and so would auto
+  const Cut cut = settling.choose();
+  if (cut.many == 0 || !settling.fits(cut)) throw;
+  throw InputError(std::string(refusal.what()) + ", and --recompute auto fits this one");
 }
 
 }  // namespace regatta

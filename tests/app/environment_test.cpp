@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -116,6 +117,25 @@ TEST_F(Environment, ARunThatALimitOfMemoryForbidsIsRefusedInOneLine) {
                 AllOf(StartsWith("regatta: --batch 512 needs "),
                       HasSubstr("ulimit -v with 8192 MB"), HasSubstr("or less fits")));
     EXPECT_FALSE(fs::exists(folder.path() / "large"));
+  }
+}
+
+TEST_F(Environment, ARefusedRunIsToldOfRecomputeWhereItsFlagsAllowIt) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space without a limit";
+#endif
+  const auto refusal = [&](const std::string& flags) {
+    const std::string command = "ulimit -v 8000000; " + regatta_program().string() +
+                                " train --model resnet50 --data imagenet-synth --batch 96 --test "
+                                "none --workers 2 --out " +
+                                (folder.path() / "large").string() + flags;
+    return run_program({"sh", "-c", command}).output;
+  };
+  for (const char* granularity : {" --granularity fixed", " --granularity auto"}) {
+    EXPECT_THAT(refusal(granularity),
+                EndsWith(" or less fits, and --recompute auto fits this one\n"));
+    EXPECT_THAT(refusal(std::string(granularity) + " --segments step"),
+                EndsWith(" or less fits\n"));
   }
 }
 

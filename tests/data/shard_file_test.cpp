@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstddef>
 #include <cstring>
@@ -44,6 +45,14 @@ TEST(ShardFile, SaysWhatWasWritten) {
   EXPECT_EQ(shard.samples(1), "efgh");
   EXPECT_EQ(shard.entry(1).index, 7);
   EXPECT_TRUE(shard.sound(0) && shard.sound(1));
+}
+
+TEST(ShardFile, AFifoIsRefusedAndNotWaitedFor) {
+  const TemporaryFolder folder;
+  const std::filesystem::path fifo = folder.path() / "shard";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(error_text([&] { MappedShard shard(fifo); }),
+              HasSubstr("shard': it is not a regular file"));
 }
 
 TEST(ShardFile, CountsThatOverflowAreRefused) {

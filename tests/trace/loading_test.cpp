@@ -92,6 +92,16 @@ TEST(Loading, ARecordTellsItOfTheStepsOfAWindow) {
   EXPECT_NEAR(loader_json(found, 200e-9, "folder:x").at("data_wait").get<double>(), 0.6, 1e-9);
 }
 
+TEST(Loading, RanksWaitSideBySide) {
+  Record record = steps_of(60, 30);
+  add_loading(record, {.reading = 20e-9}, 60e-9);
+  add_loading(record, {.reading = 10e-9}, 40e-9);  // of a second rank
+  const auto found = loading_in(record, whole_window(record));
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->waited_s, 500e-9, 1e-15);
+  EXPECT_NEAR(found->times.reading, 300e-9, 1e-15);
+}
+
 TEST(Loading, TheDoctorNamesTheStageAndItsWayOut) {
   Record record = steps_of(60, 30);
   record.metadata["recipe"] = R"({"data": "folder:x", "batch": 4})";

@@ -14,11 +14,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = LoadWatch::Clock;
 
-Plan cpu_plan(int workers) {
+Plan cpu_plan(int workers, int team = 1) {
   Plan plan;
   DeviceGroup group;
   group.kind = DeviceKind::cpu;
   group.workers = workers;
+  group.team = team;
   plan.nodes = {{}};
   plan.nodes.front().groups = {group};
   return plan;
@@ -44,6 +45,26 @@ TEST(LoadWatch, CountsTheTimeOfLoads) {
   EXPECT_DOUBLE_EQ(share.waited_share(), share.waited.count() / 0.1);
   EXPECT_EQ(watch.of_epoch().share, share.share);
   EXPECT_EQ(watch.of_epoch().share, 0);
+}
+
+// All threads of a team load side by side, and their worker is busy only as long as one of them.
+TEST(LoadWatch, ATeamLoadsAsOneWorker) {
+  LoadWatch watch(cpu_plan(1, 4));
+  StepInput input;
+  Clock::duration all{};
+  input.load = [&](auto...) {
+    const Clock::time_point begin = Clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    all += Clock::now() - begin;
+  };
+  const auto step = watch.watch(input);
+  const Clock::time_point begin = Clock::now();
+  for (int thread = 0; thread < 4; ++thread) input.load(thread, 1, nullptr, nullptr);
+  const Clock::duration loads = Clock::now() - begin;
+  const LoaderUse use = watch.of_step(*step, begin, begin + std::chrono::seconds(100));
+  EXPECT_GE(use.times.seconds(), Seconds(all).count() / 4);
+  EXPECT_LE(use.times.seconds(), Seconds(loads).count() / 4);
+  EXPECT_DOUBLE_EQ(use.share, use.times.seconds() / 100);
 }
 
 // A GPU's chunk is loaded in pieces, and computed when the last of them is there.

@@ -5,7 +5,6 @@
 
 #include "data/npy.h"
 #include "exec/workspace.h"
-#include "plan/segments.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 #include "train/loop.h"
@@ -85,22 +84,6 @@ TEST(MemoryCheck, KnowsWithinThreePercentWhatTrainingAllocates) {
     EXPECT_GT(executor.workspace_bytes(), 0u);
     EXPECT_NEAR(static_cast<double>(predicted), allocated, 0.03 * allocated);
   }
-}
-
-TEST(MemoryCheck, WhereComputingAgainHelpsItSaysSo) {
-  JobOptions options;
-  options.model = "resnet20";
-  options.data = "synth:3x32x32/10@256";
-  options.batch = 64;
-  options.workers = 1;
-  TrainJob job = make_job(options);
-  Plan again = job.plan;
-  again.segments = segments_named(job.graph, "block");
-  mark_recomputed(again.segments, "all");
-  const auto room = leaves(memory_needed(job, again));
-  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, room); }),
-              HasSubstr("or less fits, and --recompute auto fits this one"));
-  require_memory(job, again, room);
 }
 
 TEST(MemoryCheck, ARunThatFitsPasses) {

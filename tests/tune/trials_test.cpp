@@ -36,7 +36,7 @@ PlannedJob job_with_a_choice() {
 }
 
 TEST(Trials, EveryFinalistIsTriedAndTheFastestTaken) {
-  auto [job, choice] = job_with_a_choice();
+  auto [job, choice, options] = job_with_a_choice();
   int turns = 0;
   const std::vector<Observation> seen = try_candidates(job, *choice, Seconds(2), [&] { ++turns; });
   EXPECT_GE(turns, 2);  // whoever waits is told
@@ -58,12 +58,12 @@ TEST(Trials, EveryFinalistIsTriedAndTheFastestTaken) {
 }
 
 TEST(Trials, WithoutTimeNothingIsTried) {
-  const auto [job, choice] = job_with_a_choice();
+  const auto [job, choice, options] = job_with_a_choice();
   EXPECT_THAT(try_candidates(job, *choice, Seconds(0.01)), IsEmpty());
 }
 
 TEST(Trials, WithoutAChoiceTheOnePlanIsTriedSoThatItsTimeIsKnown) {
-  auto [job, choice] = job_with_a_choice();
+  auto [job, choice, options] = job_with_a_choice();
   choice->candidates.pop_back();
   Profile profile;
   profile.learn(try_candidates(job, *choice, Seconds(2)));
