@@ -115,8 +115,9 @@ class RankRuns {
       for (int r = 0; r < ranks; ++r) names += (r ? "," : "") + hosts_[static_cast<std::size_t>(r)];
       append(words, {"-H", names});
     } else if (ranks <= available_cpus()) {
-      append(words,
-             {"--map-by", "slot:PE=" + std::to_string(cpus_of_each(ranks)), "--bind-to", "core"});
+      // CPUs are counted as hardware threads, of which a core may have several.
+      append(words, {"--use-hwthread-cpus", "--map-by",
+                     "slot:PE=" + std::to_string(cpus_of_each(ranks)), "--bind-to", "hwthread"});
     }
     return words;
   }
@@ -183,8 +184,15 @@ int run_rank_scaling(const RankScalingFlags& flags) {
                              row.ranks, row.reached.back())
                 << std::endl;
     }
-  for (Row& row : rows)
-    if (row.ranks > 1) runs.exchange(row);
+  for (Row& row : rows) {
+    if (row.ranks == 1) continue;
+    try {
+      runs.exchange(row);
+    } catch (const std::exception& error) {  // the speeds that were measured stay
+      std::cerr << "regatta: the exchange of " << row.ranks
+                << " ranks is not known: " << error.what() << std::endl;
+    }
+  }
 
   std::printf("%6s %11s %8s %11s %14s %8s %12s %12s %12s\n", "ranks", "images/s", "speedup",
               "efficiency", "alone, summed", "of that", "exchange", "simulated", "its bound");

@@ -105,6 +105,8 @@ std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candid
   constexpr double nearly = 0.98;  // a step's last task may end after the pace: leave some room
   std::vector<Candidate> found;
   if (made.pipeline || made.devices.size() != 1) return found;
+  // Executors keep a pace only where a step is one list of tasks that train.
+  if (!waits_at_gates(made.plan) || subject.recipe.accumulate > 1) paces = false;
   const DeviceGroup& group = made.plan.nodes.front().groups.front();
   if (group.kind != DeviceKind::cpu || group.workers < 2 || !group.state.empty()) return found;
   const NamedNode node = chosen_nodes(subject.platform, {made.devices.front().node}).front();

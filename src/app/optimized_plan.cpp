@@ -156,7 +156,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
   if (request.limits.seconds) longest_step_s = *request.limits.seconds / steps_of(problem);
   const auto consider_variants = [&](const std::optional<Candidate>& made) {
     if (!made || !(saves || has_slow_cores(subject.platform))) return;
-    for (Candidate& each : variants_of(subject, *made, saves, longest_step_s))
+    for (Candidate& each : variants_of(subject, *made, saves && request.paces, longest_step_s))
       consider(std::move(each));
   };
   std::int64_t simulated = 0;  // nodes

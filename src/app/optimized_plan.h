@@ -13,6 +13,7 @@ struct OptimizeRequest {
   optimize::Objective objective = optimize::Objective::time;
   optimize::Limits limits = {};             // of the whole run
   std::optional<std::int64_t> images = {};  // of the whole run; default: one batch
+  bool paces = true;                        // plans may have a pace (Plan::pace_s)
 };
 
 // A device of the platform and what it does; watts of a node at rest are shared among its devices

@@ -59,6 +59,8 @@ class DeviceMeasure {
     for (const Task& task : kind.list->tasks) {
       if (task.on_host) continue;
       const Estimate took = kind.costs->of(task, group.workers);
+      // Where workers hinder each other, fewer of them at a time may need less.
+      const double low_alone = kind.costs->of(task, 1).low;
       const Action& first = task.actions.front();
       const bool of_bucket = first.phase == Phase::reduce || first.phase == Phase::measure ||
                              first.phase == Phase::update || first.phase == Phase::pack;
@@ -70,8 +72,8 @@ class DeviceMeasure {
         continue;
       }
       cost.seconds[segment] += took.seconds / workers;
-      cost.low[segment] += took.low / workers;
-      cost.core_s_low[segment] += took.low * group.team;
+      cost.low[segment] += std::min(took.low / workers, low_alone);
+      cost.core_s_low[segment] += std::min(took.low, low_alone) * group.team;
       // A task that goes forward and back does a third of its work forward.
       const Phase last = task.actions.back().phase;
       const bool back = last == Phase::backward || last == Phase::weight_gradient;

@@ -138,6 +138,7 @@ TrainJob job_of_replay(const fs::path& run) {
   job.plan.order = recorded_order(record, blueprint, list);
   job.plan.placement = Placement::fixed;
   job.plan.scheduler = own_scheduler;  // the only one that follows an order
+  job.plan.pace_s = 0;                 // the record says who rested
   job.profile = stored_profile();
   return job;
 }

@@ -316,6 +316,8 @@ WhatIf answer(const PlanFlags& flags, const PlatformSubject& subject,
 Answers answers_to(const PlanFlags& flags, const PlatformSubject& subject) {
   OptimizeRequest request = flags.request;
   request.objective = optimize::objective_named(*flags.objective);
+  request.paces = placement_named(flags.placement.placement.value_or("dynamic")) ==
+                  Placement::dynamic;  // others cannot follow a pace
   // Runs of the same images are compared.
   if (!flags.what_if.empty() && !request.images) request.images = subject.job.recipe.batch;
   Answers answers;

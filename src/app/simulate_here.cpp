@@ -40,8 +40,14 @@ sim::Simulated simulate_here(const TrainJob& job, std::int64_t steps, std::uint6
   if (job.recipe.accumulate > 1)
     throw InputError("steps of several batches (--accumulate) cannot be simulated yet");
   const std::shared_ptr<const Profile> profile = job.profile ? job.profile : stored_profile();
-  sim::PreparedFleet fleet(job.graph, job.recipe, machine_of(job.plan), {{here, profile}});
-  fleet.follow(job.plan);
+  Plan plan = job.plan;
+  // What workers draw beyond idle is in the assumed watts already. A pace compares watts, so they
+  // keep their ratios.
+  for (PlanNode& node : plan.nodes)
+    for (DeviceGroup& group : node.groups)
+      for (WorkerPower& power : group.powers) power.watts *= 1e-12;
+  sim::PreparedFleet fleet(job.graph, job.recipe, machine_of(plan), {{here, profile}});
+  fleet.follow(plan);
   sim::Simulated made =
       sim::simulate(fleet.fleet(),
                     {.steps = steps, .seed = seed, .crowded = fleet.threads() >= available_cpus()});

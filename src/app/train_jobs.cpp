@@ -154,6 +154,7 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
         if (!group.slow.empty()) group.slow.resize(static_cast<std::size_t>(group.workers), 1);
       }
   if (flags.scheduler) job.plan.scheduler = *flags.scheduler;
+  if (job.plan.scheduler != own_scheduler) job.plan.pace_s = 0;  // only this one keeps a pace
   // A fixed order belongs to the task list made for the plan's own number of CPUs: that stays.
   if (job.plan.order.empty()) job.plan.cpus = available_cpus();
   AskedRun asked;

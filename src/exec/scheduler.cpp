@@ -102,6 +102,7 @@ class ReadyList {
     const int home = run.last_worker ? run.last_worker->load(std::memory_order_relaxed) : -1;
     const Lock lock(mutex_);
     Pool& pool = pools_[run.starpu->cl->where == STARPU_CUDA];
+    paced_ |= run.ready.fixed.pace != nullptr;
     pool.ready.push_back(run.ready);
     pool.ready.back().home = home;
     pool.tasks.push_back(run.starpu);
@@ -126,8 +127,7 @@ class ReadyList {
         return task;
       }
     Pool& pool = pools_[starpu_worker_get_type(worker) != STARPU_CPU_WORKER];
-    const bool paced = !pool.ready.empty() && pool.ready.front().fixed.pace;
-    const std::ptrdiff_t found = turns_.pick(pool.ready, worker, paced ? seconds_now() : 0);
+    const std::ptrdiff_t found = turns_.pick(pool.ready, worker, paced_ ? seconds_now() : 0);
     rests = found == Turns::rest;
     if (rests) wake_for_rest(pool);
     if (found < 0) return nullptr;
@@ -169,6 +169,7 @@ class ReadyList {
   }
 
   const bool crowded_;
+  bool paced_ = false;  // a task of a plan with a pace has come: the clock is looked at
   std::mutex mutex_;
   std::atomic<std::size_t> count_ = 0;
   std::array<Pool, 2> pools_;  // ours: of CPU workers, of GPUs

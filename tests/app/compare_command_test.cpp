@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "base/files.h"
@@ -98,6 +99,31 @@ TEST(CompareCommand, OfAnotherSchedulerThePlacementIsReplayedAndThatIsSaid) {
   const Json result = Json::parse(compared.out);
   EXPECT_THAT(result.at("remark").get<std::string>(), HasSubstr("StarPU's lws"));
   EXPECT_THAT(compared.err, HasSubstr("measured"));
+}
+
+TEST(CompareCommand, AssumedWattsAreNotCountedASecondTimeAsPowersOfWorkers) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  train(run, {});
+  const auto watts = [&] {  // as simulated
+    const fs::path file = folder.path() / "result.json";
+    const ProgramRun told = run_regatta({"compare", run.string(), "--json", file.string()});
+    EXPECT_EQ(told.code, 0) << told.err;
+    const Json result = read_json(file);
+    double joules = 0, seconds = 1;
+    for (const Json& row : result.at("rows")) {
+      if (row.at("quantity") == "energy_j") joules = row.at("simulated");
+      if (row.at("quantity") == "step_s") seconds = row.at("simulated");
+    }
+    return joules / seconds;
+  };
+  const double alike = watts();
+  Json json = read_json(run / "run.json");
+  json["plan"]["nodes"][0]["groups"][0]["powers"] =
+      Json::array({{{"slow", 1}, {"watts", 90}}, {{"slow", 1}, {"watts", 20}}});
+  std::ofstream(run / "run.json") << json.dump();
+  EXPECT_GT(alike, 0);
+  EXPECT_NEAR(watts() / alike, 1, 0.02);
 }
 
 TEST(CompareCommand, RefusesWhatIsNoRecordedRun) {

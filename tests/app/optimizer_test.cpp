@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/files.h"
@@ -229,6 +230,18 @@ TEST(PlanObjective, LetsCoresThatNeedMoreJoulesRestIfTheDeadlineAllows) {
   const Json simulated = read_json(planner.path("simulated.json"));
   EXPECT_NEAR(simulated["step_s"].get<double>() / step_of(hurried), 1, 0.1);
   EXPECT_NEAR(simulated["energy_j"].get<double>() / joules_of(hurried), 1, 0.1);
+}
+
+TEST(PlanObjective, HasNoPaceWhereNoRunWouldKeepIt) {
+  Planner planner;
+  const std::string file = written(planner, "unequal.json", unequal_cores());
+  const std::string deadline = std::to_string(1.4 * step_of(planner.plan(file, "time")));
+  for (const auto& [flag, value] : std::map<std::string, std::string>{
+           {"--placement", "hybrid"}, {"--reduction", "redux"}, {"--accumulate", "2"}}) {
+    SCOPED_TRACE(flag);
+    const Json made = planner.plan(file, "energy", {"--deadline", deadline, flag, value});
+    EXPECT_FALSE(made.contains("pace_s"));
+  }
 }
 
 TEST(PlanObjective, CountsNodesThatRestAsThePlatformSays) {

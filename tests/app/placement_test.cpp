@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -76,6 +77,24 @@ TEST(TrainPlacement, ARecordedScheduleIsRepeatedTaskByTask) {
       ++checked;
     }
   EXPECT_GT(checked, worker_of.size());
+}
+
+TEST(TrainPlacement, WhatCannotKeepARunsPaceGoesWithoutIt) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", again = folder.path() / "again";
+  ASSERT_EQ(run_regatta(train_lenet5(run, {})).code, 0);
+  Json json = read_json(run / "run.json");
+  json["plan"]["pace_s"] = 1e-6;
+  json["plan"]["nodes"][0]["groups"][0]["powers"] =
+      Json::array({{{"slow", 1}, {"watts", 9}}, {{"slow", 1}, {"watts", 2}}});
+  std::ofstream(run / "run.json") << json.dump();
+  ASSERT_GT(read_run_json(run).job.plan.pace_s, 0);
+  const ProgramRun replayed =
+      run_regatta({"train", "--replay", run.string(), "--steps", "2", "--out", again.string()});
+  EXPECT_EQ(replayed.code, 0) << replayed.err;
+  const ProgramRun resumed =
+      run_regatta({"train", "--resume", run.string(), "--steps", "14", "--scheduler", "lws"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
 }
 
 TEST(TrainPlacement, StaticAndHybridComputeWhatDynamicComputes) {

@@ -11,6 +11,7 @@
 #include "data/safetensors.h"
 #include "support/mpirun.h"
 #include "support/places.h"
+#include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
 #include "trace/merge.h"
 #include "trace/store.h"
@@ -241,6 +242,31 @@ TEST_F(RankedProgram, BenchScalingMeasuresNumbersOfRanks) {
   EXPECT_NE(hosts.output.find("--ranks 1,3: --hosts names only 2"), std::string::npos)
       << hosts.output;
   EXPECT_EQ(with({"--ranks", "64"}).status, 2);
+}
+
+// Stands in for mpirun: all runs work but the recorded one, which comes last.
+TEST(BenchRanks, KeepsWhatWasMeasuredIfTheExchangeCannotBe) {
+  const TemporaryFolder folder;
+  const fs::path mpirun = folder.path() / "mpirun", json = folder.path() / "result.json";
+  write_file(mpirun, R"(#!/bin/sh
+case "$*" in
+  *--trace*) echo "regatta: the disk is full"; exit 1;;
+  *"bench cell"*) echo "100 images/s"; echo "100 images/s";;
+  *) while [ "$1" != --json ]; do shift; done; echo '{"images_per_s": 150}' > "$2";;
+esac
+)");
+  fs::permissions(mpirun, fs::perms::owner_all);
+  const ScopedVariable path("PATH", folder.path().string() + ":" + ::getenv("PATH"));
+  const ProgramResult result =
+      run_program({regatta_program().string(), "bench", "scaling", "--model", "lenet5", "--batch",
+                   "32", "--ranks", "2", "--repeats", "1", "--json", json.string()});
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("the exchange of 2 ranks is not known"), std::string::npos);
+  EXPECT_NE(result.output.find("the disk is full"), std::string::npos) << result.output;
+  const Json row = read_json(json)["rows"][0];
+  EXPECT_EQ(row["images_per_s"], 150);
+  EXPECT_EQ(row["ideal_images_per_s"], 200);
+  EXPECT_TRUE(row["exchange_s"].is_null());
 }
 
 // A plan for two nodes of one core each, the first three times as fast, that are no hosts of ours.

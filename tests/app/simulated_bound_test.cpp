@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "app/optimized_candidate.h"
@@ -14,7 +15,9 @@
 #include "models/models.h"
 #include "optimize/model.h"
 #include "plan/segments.h"
+#include "profile/profile.h"
 #include "sim/simulate.h"
+#include "tasks/cost_names.h"
 
 namespace regatta::app {
 namespace {
@@ -88,8 +91,9 @@ struct Played {
   double step_s = 0, energy_j = 0;
 };
 
-Played played(const Platform& platform, const Plan& plan, const Recipe& recipe = small_recipe()) {
-  sim::PreparedFleet fleet(network(), recipe, platform, {});
+Played played(const Platform& platform, const Plan& plan, const Recipe& recipe = small_recipe(),
+              const sim::Profiles& profiles = {}) {
+  sim::PreparedFleet fleet(network(), recipe, platform, profiles);
   fleet.follow(plan);
   const sim::Simulated made = sim::simulate(fleet.fleet(), {.steps = 4});
   return {made.step_s.front(), made.energy_j.front()};
@@ -164,6 +168,69 @@ TEST(SimulatedBound, NoPlanIsSimulatedBelowIt) {
     }
   }
   EXPECT_GT(several, static_cast<int>(platforms) / 2) << "most have an exchange";
+}
+
+// --- workers that hinder each other --------------------------------------------------------------
+
+// As if everything had been timed: each of two busy workers takes `contention` times as long as one
+// alone, and both in a team half of that.
+std::shared_ptr<const Profile> contended(const Platform& platform, double contention) {
+  std::vector<Observation> session;
+  const std::int64_t batch = small_recipe().batch;
+  for (const int team : {1, 2}) {
+    NodeOptions options = plan_options();
+    options.plan.team = team;
+    const Plan plan =
+        plan_for_devices(network(), small_recipe(), platform, {{"n", "cpu", batch}}, options);
+    const Blueprint blueprint =
+        make_blueprint(network(), plan_of_node(plan, 0), numbers_of(small_recipe()), true);
+    const CostNames names(blueprint, small_recipe().data, Pass::train);
+    for (const Task& task : lower(blueprint, ListKind::train).tasks)
+      for (const Action& action : task.actions)
+        for (const std::int64_t samples : {std::int64_t{1}, batch / 4, batch})
+          for (const CostPiece& piece : names.pieces(action, samples))
+            for (int busy = 1; busy <= 2 / team; ++busy) {
+              const double alone =
+                  1e-5 * (of_chunk(action.phase) ? static_cast<double>(samples) : 1);
+              const double times = team == 2 ? contention / 2 : busy == 2 ? contention : 1;
+              for (int i = 0; i < 4; ++i)
+                session.push_back({piece.name->signature, piece.size, busy, alone * times});
+            }
+  }
+  auto profile = std::make_shared<Profile>();
+  profile->learn(session);
+  return profile;
+}
+
+TEST(SimulatedBound, HoldsWhereFewerWorkersHinderEachOtherLess) {
+  Platform platform;
+  platform.name = "hindered";
+  PlatformGroup cores;
+  cores.name = "cpu";
+  cores.count = 2;
+  cores.memory = std::int64_t{1} << 33;
+  cores.watts = {0, 30};
+  cores.costs.profile = "measured";
+  PlatformNode node;
+  node.name = "n";
+  node.groups = {cores};
+  platform.nodes = {node};
+  NodeOptions one_at_a_time = plan_options();
+  one_at_a_time.plan.team = 1;
+  one_at_a_time.plan.chunks = {{1}};
+  const Plan alone = plan_for_devices(network(), small_recipe(), platform,
+                                      {{"n", "cpu", small_recipe().batch}}, one_at_a_time);
+  for (const double contention : {1.8, 2.6}) {
+    SCOPED_TRACE(contention);
+    const sim::Profiles profiles{{"measured", contended(platform, contention)}};
+    const Optimized lean =
+        optimized_plan(network(), small_recipe(), platform, profiles, plan_options(),
+                       {.objective = optimize::Objective::energy});
+    EXPECT_LE(lean.bound.energy_j, lean.predicted.energy_j);
+    const Played made = played(platform, alone, small_recipe(), profiles);
+    EXPECT_LE(lean.bound.energy_j, made.energy_j);
+    EXPECT_LE(lean.bound.step_s, made.step_s);
+  }
 }
 
 // --- every plan of small problems ----------------------------------------------------------------
