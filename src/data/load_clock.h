@@ -16,7 +16,7 @@ class LoadClock {
   LoadClock(const LoadClock&) = delete;
   LoadClock& operator=(const LoadClock&) = delete;
 
-  // What this thread has counted since it was last asked, with the bytes that a disk gave it.
+  // Returns what this thread has counted since the last call, with the bytes read from disk.
   static LoadingTimes take();
 
  private:

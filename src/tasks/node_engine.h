@@ -60,7 +60,7 @@ class NodeEngine {
     return workers_[static_cast<std::size_t>(worker)].pool;
   }
   double bytes_fetched() const { return bytes_fetched_; }
-  // Of the tasks that have ended, by the watts that the plan gives a pool's workers.
+  // Joules of the tasks that have ended, by the watts that the plan gives a pool's workers.
   double joules(std::size_t pool) const { return joules_[pool]; }
 
  private:

@@ -36,7 +36,7 @@ bool leaves(const Pace& pace, std::size_t task, int worker, double work, double 
   };
   time *= 1 + rounding;
   const double seconds = pace.seconds[task];
-  // Of the workers that need less: seconds of work that they can do, and the largest slowness.
+  // The workers that need less: the seconds of work they can do, and their largest slowness.
   double room = 0, slowest = 0;
   for (std::size_t w = 0; w < pace.workers.size(); ++w) {
     if (price(w) >= price(static_cast<std::size_t>(worker))) continue;

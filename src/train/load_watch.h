@@ -32,7 +32,7 @@ class LoadWatch {
 
   explicit LoadWatch(const Plan& plan);
 
-  // What the workers that load have done so far, in all steps.
+  // Seconds of loading by stage, of all loading workers and all steps so far.
   class Sums {
    public:
     void add(const LoadingTimes& more) {

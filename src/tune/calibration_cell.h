@@ -36,7 +36,7 @@ class CalibrationCell {
   std::vector<Observation> measure(Of of, Seconds time);
   // What the runtime takes to start tasks, from a plan of many that meet.
   std::vector<Observation> measure_starts();
-  // What the submitting thread takes for such tasks.
+  // How long the submitting thread takes for such tasks.
   std::vector<Observation> measure_submission();
 
  private:

@@ -238,7 +238,7 @@ TEST(NullKernels, AChainTakesTheSumOfItsTasks) {
     const trace::Analysis found = trace::analyse(exact, trace::whole_window(exact));
     EXPECT_EQ(critical_tasks(found, exact), chain);
     EXPECT_NEAR(trace::seconds(found.critical), seconds, 1e-9);
-    // Of the real times only this is known: they are no shorter.
+    // Real times are only known to be no shorter.
     const trace::Analysis real =
         trace::analyse(made.record, trace::window_of_steps(made.record, step, step));
     EXPECT_GE(trace::seconds(real.critical), seconds);
