@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "graph/op.h"
 #include "models/models.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "trace/analysis.h"
 #include "trace/store.h"
@@ -71,6 +72,7 @@ class Ceiling {
     const auto steps = static_cast<double>(window.last_step - window.first_step + 1);
     const double images = steps * static_cast<double>(batch);
     images_per_s_ = images / trace::seconds(window.end - window.start);
+    taken_by_others_ = trace::analyse(record, window).taken_by_others;
     // A worker with a team is as many cores as it has threads.
     const double cores =
         cores_ / static_cast<double>(std::max<std::size_t>(record.workers.size(), 1));
@@ -102,6 +104,8 @@ class Ceiling {
                 1e3 * rest_s());
     std::printf("ceiling %.2f images/s; training reaches %.2f images/s, %.1f%% of it\n\n",
                 images_per_s(), images_per_s_, 100 * images_per_s_ / images_per_s());
+    if (const std::string text = disturbed_text(taken_by_others_); !text.empty())
+      std::printf("%s\n\n", text.c_str());
     std::printf("%-20s %-15s %9s %7s %9s %8s %9s %8s %9s %8s\n", "operator", "work", "ms/image",
                 "share", "MB/image", "GB/s", "GFLOP", "GFLOP/s", "alone ms", "of alone");
     double all = 0;
@@ -134,6 +138,7 @@ class Ceiling {
             {"other_bytes_per_image", rest_bytes_},
             {"ceiling_images_per_s", images_per_s()},
             {"images_per_s", images_per_s_},
+            {"taken_by_others", taken_by_others_ ? Json(*taken_by_others_) : Json()},
             {"operators", std::move(rows)}};
   }
 
@@ -180,6 +185,7 @@ class Ceiling {
   std::map<std::pair<std::uint32_t, bool>, double> alone_;  // by node, and whether backward
   OperatorTable table_;
   double products_s_ = 0, rest_bytes_ = 0, images_per_s_ = 0;
+  std::optional<double> taken_by_others_;  // of the training run
 };
 
 }  // namespace

@@ -106,6 +106,7 @@ TEST(BenchCeiling, SetsATrainingRunBesideWhatCoresReachAlone) {
   EXPECT_NEAR(json.at("ceiling_images_per_s").get<double>(),
               2 / (json.at("products_seconds_per_image").get<double>() + rest), 1e-6);
   EXPECT_GT(json.at("images_per_s").get<double>(), 0);
+  EXPECT_TRUE(json.contains("taken_by_others"));
   std::set<std::string> seen;
   for (const Json& row : json.at("operators")) {
     seen.insert(row.at("operator").get<std::string>() + " " + row.at("work").get<std::string>());

@@ -88,6 +88,15 @@ std::vector<SmallNetwork> networks() {
          NodeId x = n.conv("a", n.input(), {.channels = 19, .kernel = 2});
          return head(n, n.global_average_pool(x));
        }},
+      {"many_pixels",  // which Winograd's algorithm computes, and adds one's gradient to another's
+       {3, 13, 11},
+       [](NetBuilder& n) {
+         const NodeId x =
+             n.relu(n.conv("a", n.input(), {.channels = 33, .kernel = 3, .padding = 1}));
+         NodeId y = n.relu(n.conv("b", x, {.channels = 40, .kernel = 3, .padding = 1}));
+         y = n.conv("c", y, {.channels = 33, .kernel = 3, .padding = 1, .bias = false});
+         return head(n, n.global_average_pool(n.conv("d", n.add(x, y), {33, 3})));
+       }},
       {"plain_add",
        {3, 6, 6},
        [](NetBuilder& n) {
@@ -219,11 +228,11 @@ std::vector<Precision> precisions_here() {
   return found;
 }
 
-// How a step of three images of 3x9x9 ends, one pixel of which is not a number.
+// How a step of three images ends, one pixel of which is not a number.
 std::string end_with_nan(const SmallNetwork& network, Precision precision) {
   const Graph graph = build(network);
   ReferenceInput<float> input = make_input<float>(graph, 3);
-  input.images[3 * 81 + 40] = std::numeric_limits<float>::quiet_NaN();
+  input.images[input.images.size() / 2] = std::numeric_limits<float>::quiet_NaN();
   PlanOptions options;
   options.chunks = {1};
   // The error must name the loss: a gradient is noticed later, and on other grounds.
@@ -264,6 +273,17 @@ TEST(EveryCpuKernel, ShowsNotANumberInTheLoss) {
       EXPECT_EQ(end_with_nan(network, precision), "the loss is no longer a number")
           << name << " in " << precision_name(precision);
   }
+}
+
+TEST(EveryCpuKernel, ShowsNotANumberOfManyPixelsInTheLoss) {
+  const SmallNetwork network{
+      "winograd", {3, 16, 16}, [](NetBuilder& n) {
+        const NodeId x = n.conv("a", n.input(), {32});
+        return head(n, n.relu(n.conv("b", x, {.channels = 32, .kernel = 3, .padding = 1})));
+      }};
+  for (const Precision precision : precisions_here())
+    EXPECT_EQ(end_with_nan(network, precision), "the loss is no longer a number")
+        << precision_name(precision);
 }
 
 TEST(EveryCpuKernel, ShowsNotANumberOfPlanesInTheLoss) {

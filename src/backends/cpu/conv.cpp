@@ -15,6 +15,7 @@ namespace {
 using dnnl::memory;
 using Descriptor = memory::desc;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
+constexpr auto winograd = dnnl::algorithm::convolution_winograd;
 
 std::int64_t whole_blocks(std::int64_t channels, Layout layout) {
   const std::int64_t block = channel_block(layout);
@@ -46,8 +47,9 @@ ConvForm form_of(const Site& site) {
 
 // The geometry of a convolution in oneDNN's words.
 struct Geometry {
-  explicit Geometry(const Site& site)
-      : form(form_of(site)),
+  Geometry(const Site& site, dnnl::algorithm by, std::int64_t samples)
+      : algorithm(by),
+        form(form_of(site)),
         bias(site.node.parameters.size() > 1),
         relu(site.node.attributes.flag("relu")) {
     const Shape& in = site.input(0).shape;
@@ -59,8 +61,8 @@ struct Geometry {
     const std::int64_t inputs = whole_blocks(in.channels(), from);
     const std::int64_t outputs = whole_blocks(out.channels(), to);
     type = data_type(site.dtype());
-    source = Descriptor({site.n, inputs, in.height(), in.width()}, type, data_tag(from));
-    target = Descriptor({site.n, outputs, out.height(), out.width()}, type, data_tag(to));
+    source = Descriptor({samples, inputs, in.height(), in.width()}, type, data_tag(from));
+    target = Descriptor({samples, outputs, out.height(), out.width()}, type, data_tag(to));
     weights = {outputs, inputs, window.kernel.height, window.kernel.width};
     if (form != ConvForm::padded) {
       // Channels that only pad are groups too, where each channel is one.
@@ -83,36 +85,36 @@ struct Geometry {
 
   dnnl::convolution_forward::primitive_desc forward(const Descriptor& weights_desc) const {
     dnnl::primitive_attr attr = user_scratchpad();
-    if (relu) {
+    if (relu && !rectifies_afterwards()) {
       dnnl::post_ops ops;
       append_relu(ops);
       attr.set_post_ops(ops);
     }
     const auto training = dnnl::prop_kind::forward_training;
     if (bias)
-      return describe<dnnl::convolution_forward>(attr, training, direct, source, weights_desc,
+      return describe<dnnl::convolution_forward>(attr, training, algorithm, source, weights_desc,
                                                  bias_desc, target, strides, dilates, before,
                                                  after);
-    return describe<dnnl::convolution_forward>(attr, training, direct, source, weights_desc, target,
-                                               strides, dilates, before, after);
+    return describe<dnnl::convolution_forward>(attr, training, algorithm, source, weights_desc,
+                                               target, strides, dilates, before, after);
   }
 
   dnnl::convolution_backward_data::primitive_desc backward_data(
       const Descriptor& weights_desc) const {
-    return describe_backward<dnnl::convolution_backward_data>(user_scratchpad(), plain_forward(),
-                                                              direct, source, weights_desc, target,
-                                                              strides, dilates, before, after);
+    return describe_backward<dnnl::convolution_backward_data>(
+        user_scratchpad(), plain_forward(), algorithm, source, weights_desc, target, strides,
+        dilates, before, after);
   }
 
   dnnl::convolution_backward_weights::primitive_desc backward_weights(
       const Descriptor& weights_desc) const {
     if (bias)
       return describe_backward<dnnl::convolution_backward_weights>(
-          user_scratchpad(), plain_forward(), direct, source, weights_desc, bias_desc, target,
+          user_scratchpad(), plain_forward(), algorithm, source, weights_desc, bias_desc, target,
           strides, dilates, before, after);
     return describe_backward<dnnl::convolution_backward_weights>(
-        user_scratchpad(), plain_forward(), direct, source, weights_desc, target, strides, dilates,
-        before, after);
+        user_scratchpad(), plain_forward(), algorithm, source, weights_desc, target, strides,
+        dilates, before, after);
   }
 
   // Backward descriptors want a hint that has no relu in it.
@@ -121,6 +123,17 @@ struct Geometry {
     without.relu = false;
     return without.forward(any());
   }
+
+  // Values of one sample, with padding.
+  std::int64_t source_values() const { return values_of_one(source); }
+  std::int64_t target_values() const { return values_of_one(target); }
+  static std::int64_t values_of_one(const Descriptor& values) {
+    const memory::dims dims = values.dims();
+    return dims[1] * dims[2] * dims[3];
+  }
+
+  // Winograd's kernels know no relu that lets NaNs through (append_relu).
+  bool rectifies_afterwards() const { return relu && algorithm == winograd; }
 
   // Weights lie in the type of the values, their gradients and the parameters in fp32.
   Descriptor any() const { return Descriptor(weights, type, memory::format_tag::any); }
@@ -132,12 +145,48 @@ struct Geometry {
                       weights.size() == 5 ? memory::format_tag::goihw : memory::format_tag::oihw);
   }
 
+  dnnl::algorithm algorithm;
   ConvForm form;
   memory::data_type type = memory::data_type::f32;  // of values and packed weights
   Descriptor source, target, bias_desc;
   memory::dims weights, strides, dilates, before, after;
   bool bias, relu;
 };
+
+// Winograd's algorithm multiplies a quarter as often as the direct one. In return it transforms
+// each value, which pays if the value is multiplied by many channels, and at every call the weights
+// to four times their size, which pays if many pixels use them. docs/cpu.md has the measurements.
+bool winograd_pays(const Geometry& geometry) {
+  constexpr std::int64_t least_channels = 32, least_pixels = 512;
+  const memory::dims output = geometry.target.dims();
+  return geometry.type == memory::data_type::f32 && geometry.form == ConvForm::padded &&
+         geometry.weights[2] == 3 && geometry.weights[3] == 3 &&
+         geometry.strides == memory::dims{1, 1} && geometry.dilates == memory::dims{0, 0} &&
+         std::min(geometry.weights[0], geometry.weights[1]) >= least_channels &&
+         output[0] * output[2] * output[3] >= least_pixels;
+}
+
+dnnl::algorithm algorithm_for(const Site& site) {
+  const Geometry geometry(site, winograd, site.n);
+  if (!winograd_pays(geometry)) return direct;
+  try {
+    geometry.forward(geometry.any());
+    geometry.backward_data(geometry.any());
+    geometry.backward_weights(geometry.any_gradient());
+    return winograd;
+  } catch (const dnnl::error&) {  // the library has no such kernels for this processor or padding
+    return direct;
+  }
+}
+
+// Samples that Winograd's kernels take in one call: the scratch memory of the passes over values
+// grows with them, to many times the values themselves, and beyond so many pixels speed does not.
+std::int64_t samples_at_once(const Site& site, dnnl::algorithm algorithm) {
+  constexpr std::int64_t enough_pixels = 16384;
+  if (algorithm == direct) return site.n;
+  const std::int64_t pixels = site.node.shape.height() * site.node.shape.width();
+  return std::clamp<std::int64_t>((enough_pixels + pixels - 1) / pixels, 1, site.n);
+}
 
 Launch reorder(const Descriptor& from, const Descriptor& to, bool add = false) {
   dnnl::primitive_attr attr;
@@ -146,7 +195,7 @@ Launch reorder(const Descriptor& from, const Descriptor& to, bool add = false) {
     ops.append_sum(1.0f);
     attr.set_post_ops(ops);
   }
-  Launch launch(dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr)));
+  Launch launch(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
   launch.argument(DNNL_ARG_FROM, from);
   launch.argument(DNNL_ARG_TO, to);
   return launch;
@@ -159,18 +208,15 @@ class Conv : public Kernel {
  public:
   explicit Conv(const Site& site)
       : formats_(*site.conv_formats),
-        geometry_(site),
         n_(site.n),
+        at_once_(samples_at_once(site, formats_.algorithm)),
+        geometry_(site, formats_.algorithm, n_),
+        full_piece_(site, formats_.algorithm, at_once_),
+        last_piece_(site, formats_.algorithm, n_ % at_once_ > 0 ? n_ % at_once_ : at_once_),
         source_place_(site.input(0).shape, site.input_layout(0)),
         target_place_(site.node.shape, site.layout()) {
-    const auto described = geometry_.forward(formats_.forward);
-    forward_ = Launch(dnnl::convolution_forward(described));
-    forward_.argument(DNNL_ARG_SRC, geometry_.source);
-    forward_.argument(DNNL_ARG_WEIGHTS, formats_.forward);
-    forward_.argument(DNNL_ARG_DST, geometry_.target);
-    forward_.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
-    if (geometry_.bias) forward_.argument(DNNL_ARG_BIAS, geometry_.bias_desc);
-    library_scratch_ = described.scratchpad_desc().get_size();
+    if (n_ > at_once_) forward_.full = forward_launch(full_piece_);
+    forward_.last = forward_launch(last_piece_);
   }
 
   std::size_t scratch_bytes() const override {
@@ -196,19 +242,24 @@ class Conv : public Kernel {
     }
     T* output = values_of<T>(operands.output);
     T* target = planes() ? target_planes : output;
-    if (geometry_.bias)
-      forward_({source, operands.packed, target, rest, operands.packed + formats_.bias_offset});
-    else
-      forward_({source, operands.packed, target, rest});
+    in_pieces(forward_, [&](Launch& launch, std::int64_t first) {
+      const T* from = source + first * geometry_.source_values();
+      T* to = target + first * geometry_.target_values();
+      if (geometry_.bias)
+        launch({from, operands.packed, to, rest, operands.packed + formats_.bias_offset});
+      else
+        launch({from, operands.packed, to, rest});
+    });
+    if (geometry_.rectifies_afterwards()) rectify(target, target_elements());
     if (planes()) from_planes(target_place_, n_, target, output, GradientMode::write);
   }
 
-  // Backward primitives are made when a first backward asks, so that evaluation never pays for
-  // them.
+  // Backward primitives are described when a first backward asks, so that evaluation never pays
+  // for them.
   void prepare(Work work) override {
     if (work == Work::forward || backward_weights_) return;
     const auto weights = geometry_.backward_weights(formats_.backward_weights);
-    backward_weights_ = Launch(dnnl::convolution_backward_weights(weights));
+    backward_weights_ = Launch(weights);
     backward_weights_.argument(DNNL_ARG_SRC, geometry_.source);
     backward_weights_.argument(DNNL_ARG_DIFF_DST, geometry_.target);
     backward_weights_.argument(DNNL_ARG_DIFF_WEIGHTS, formats_.backward_weights);
@@ -223,16 +274,46 @@ class Conv : public Kernel {
     }
 
     if (!formats_.wants_input_gradient) return;
-    const auto data = geometry_.backward_data(formats_.backward_data);
-    backward_data_ = Launch(dnnl::convolution_backward_data(data));
-    backward_data_.argument(DNNL_ARG_DIFF_DST, geometry_.target);
-    backward_data_.argument(DNNL_ARG_WEIGHTS, formats_.backward_data);
-    backward_data_.argument(DNNL_ARG_DIFF_SRC, geometry_.source);
-    backward_data_.argument(DNNL_ARG_SCRATCHPAD, data.scratchpad_desc());
-    library_scratch_ = std::max(library_scratch_, data.scratchpad_desc().get_size());
+    if (n_ > at_once_) backward_data_.full = backward_data_launch(full_piece_);
+    backward_data_.last = backward_data_launch(last_piece_);
   }
 
  private:
+  // One primitive for each piece of the samples but the last, and one for the last.
+  struct PieceLaunches {
+    Launch full, last;
+  };
+
+  // Calls run(launch, first sample) for one piece of the samples after the other.
+  template <class Run>
+  void in_pieces(PieceLaunches& launches, const Run& run) const {
+    for (std::int64_t first = 0; first < n_; first += at_once_)
+      run(first + at_once_ < n_ ? launches.full : launches.last, first);
+  }
+
+  Launch forward_launch(const Geometry& piece) {
+    const auto described = piece.forward(formats_.forward);
+    Launch launch(described);
+    launch.argument(DNNL_ARG_SRC, piece.source);
+    launch.argument(DNNL_ARG_WEIGHTS, formats_.forward);
+    launch.argument(DNNL_ARG_DST, piece.target);
+    launch.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
+    if (piece.bias) launch.argument(DNNL_ARG_BIAS, piece.bias_desc);
+    library_scratch_ = std::max(library_scratch_, described.scratchpad_desc().get_size());
+    return launch;
+  }
+
+  Launch backward_data_launch(const Geometry& piece) {
+    const auto described = piece.backward_data(formats_.backward_data);
+    Launch launch(described);
+    launch.argument(DNNL_ARG_DIFF_DST, piece.target);
+    launch.argument(DNNL_ARG_WEIGHTS, formats_.backward_data);
+    launch.argument(DNNL_ARG_DIFF_SRC, piece.source);
+    launch.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
+    library_scratch_ = std::max(library_scratch_, described.scratchpad_desc().get_size());
+    return launch;
+  }
+
   bool planes() const { return geometry_.form == ConvForm::planes; }
 
   void backward(Work work, const Operands& operands, const T* source, T* target_planes,
@@ -260,10 +341,16 @@ class Conv : public Kernel {
     const GradientMode mode = operands.gradient_modes[0];
     auto* own = reinterpret_cast<T*>(scratch);
     T* given = values_of<T>(operands.input_gradients[0]);
+    const auto write_to = [&](T* target) {
+      in_pieces(backward_data_, [&](Launch& launch, std::int64_t first) {
+        launch({gradient + first * geometry_.target_values(), weights,
+                target + first * geometry_.source_values(), library});
+      });
+    };
     if (mode == GradientMode::write && !planes()) {
-      backward_data_({gradient, weights, given, library});
+      write_to(given);
     } else if (mode != GradientMode::none) {
-      backward_data_({gradient, weights, own, library});
+      write_to(own);
       if (planes())
         from_planes(source_place_, n_, own, given, mode);
       else
@@ -339,18 +426,20 @@ class Conv : public Kernel {
   }
 
   const ConvFormats& formats_;
-  Geometry geometry_;
-  std::int64_t n_;
+  std::int64_t n_, at_once_;
+  Geometry geometry_, full_piece_, last_piece_;
   Placement source_place_, target_place_;
   std::size_t library_scratch_ = 0;
-  Launch forward_, backward_data_, backward_weights_, write_weights_, add_weights_;
+  PieceLaunches forward_, backward_data_;
+  Launch backward_weights_, write_weights_, add_weights_;
 };
 
 }  // namespace
 
 ConvFormats::ConvFormats(const Site& site)
-    : wants_input_gradient(GradientFlow(site.graph).mode(site.node.id, 0) != GradientMode::none) {
-  const Geometry geometry(site);
+    : algorithm(algorithm_for(site)),
+      wants_input_gradient(GradientFlow(site.graph).mode(site.node.id, 0) != GradientMode::none) {
+  const Geometry geometry(site, algorithm, site.n);
   const Shape& stored = site.graph.parameter(site.node.parameters[0]).shape;
   outputs = stored[0];
   inputs = stored[1];

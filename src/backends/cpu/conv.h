@@ -1,4 +1,5 @@
-// How a convolution's weights lie for its primitives: chosen once per node, whatever the chunk.
+// How a convolution is computed and how its weights lie for that: chosen once per node, whatever
+// the chunk.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -19,6 +20,7 @@ class ConvFormats {
   std::int64_t outputs = 0, inputs = 0, pixels = 0, padded_outputs = 0, padded_inputs = 0;
   bool padded() const { return outputs != padded_outputs || inputs != padded_inputs; }
 
+  dnnl::algorithm algorithm;  // direct, or Winograd's
   dnnl::memory::desc plain, forward, backward_data, backward_weights;
   // The same where they are tiles; where they are not, oneDNN reorders.
   std::optional<WeightTiles> forward_tiles, backward_data_tiles, backward_weights_tiles;

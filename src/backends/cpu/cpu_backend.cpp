@@ -209,4 +209,14 @@ void prepare_worker_thread(int team) {
   parallel_parts(team, flush);
 }
 
+AsWorker::AsWorker(int team) : threads_(omp_get_max_threads()), team_(team_size()) {
+  omp_set_num_threads(team);
+  set_team_size(team);
+}
+
+AsWorker::~AsWorker() {
+  omp_set_num_threads(threads_);
+  set_team_size(team_);
+}
+
 }  // namespace regatta::cpu

@@ -62,6 +62,7 @@ class Worker {
   void pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
             std::size_t room);
   // Scratch memory that run() makes for an instruction on so many samples, unless there is enough.
+  // It depends on the threads of the team that asks: see AsWorker.
   std::size_t scratch_bytes(const Instruction& step, std::int64_t n);
 
  private:
@@ -80,5 +81,18 @@ class Worker {
 // and our own loops use them. They start here and inherit this thread's CPUs. Denormals are rounded
 // to zero on all of them: they cost tens of times more.
 void prepare_worker_thread(int team = 1);
+
+// While it lives, kernels that this thread makes are those of a worker with a team of so many
+// threads; they are to be asked, not run: no thread is started.
+class AsWorker {
+ public:
+  explicit AsWorker(int team);
+  ~AsWorker();
+  AsWorker(const AsWorker&) = delete;
+  AsWorker& operator=(const AsWorker&) = delete;
+
+ private:
+  int threads_, team_;  // of this thread, before
+};
 
 }  // namespace regatta::cpu

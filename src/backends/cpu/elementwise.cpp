@@ -67,10 +67,10 @@ REGATTA_CLONES void add_masked(const Bfloat16* output, const Bfloat16* gradient,
                                std::size_t count) {
   add_masked_values(output, gradient, target, count);
 }
-REGATTA_CLONES void rectify(const float* input, float* output, std::size_t count) {
+REGATTA_CLONES void rectify_range(const float* input, float* output, std::size_t count) {
   rectify_values(input, output, count);
 }
-REGATTA_CLONES void rectify(const Bfloat16* input, Bfloat16* output, std::size_t count) {
+REGATTA_CLONES void rectify_range(const Bfloat16* input, Bfloat16* output, std::size_t count) {
   rectify_values(input, output, count);
 }
 REGATTA_CLONES void sum_of(const float* a, const float* b, float* output, std::size_t count) {
@@ -103,6 +103,13 @@ void mask_all(const T* output, const T* gradient, T* target, std::size_t count) 
   });
 }
 
+template <class T>
+void rectify_all(T* values, std::size_t count) {
+  over_values(count, [&](std::int64_t first, std::size_t length) {
+    rectify_range(values + first, values + first, length);
+  });
+}
+
 }  // namespace
 
 void add_to(float* target, const float* source, std::size_t count) {
@@ -111,6 +118,8 @@ void add_to(float* target, const float* source, std::size_t count) {
 void add_to(Bfloat16* target, const Bfloat16* source, std::size_t count) {
   add_all(target, source, count);
 }
+void rectify(float* values, std::size_t count) { rectify_all(values, count); }
+void rectify(Bfloat16* values, std::size_t count) { rectify_all(values, count); }
 void mask_by_sign(const float* output, const float* gradient, float* target, std::size_t count) {
   mask_all(output, gradient, target, count);
 }
@@ -140,7 +149,7 @@ class Relu : public Elementwise {
     T* input_gradient = values_of<T>(o.input_gradients[0]);
     if (work == Work::forward)
       over_values(count_, [&](std::int64_t first, std::size_t length) {
-        rectify(values_of<T>(o.inputs[0]) + first, values_of<T>(o.output) + first, length);
+        rectify_range(values_of<T>(o.inputs[0]) + first, values_of<T>(o.output) + first, length);
       });
     else if (o.gradient_modes[0] == GradientMode::write)
       mask_by_sign(output, gradient, input_gradient, count_);

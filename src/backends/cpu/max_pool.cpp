@@ -65,12 +65,12 @@ class MaxPool : public Kernel {
     if (forward.workspace_desc().get_size() > room)
       throw Error("max_pool '" + site.node.name +
                   "': oneDNN keeps more than the plan has room for");
-    forward_ = Launch(PoolForward(forward));
+    forward_ = Launch(forward);
     forward_.argument(DNNL_ARG_SRC, source);
     forward_.argument(DNNL_ARG_DST, target);
     forward_.argument(DNNL_ARG_WORKSPACE, forward.workspace_desc());
     forward_.argument(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
-    backward_ = Launch(PoolBackward(backward));
+    backward_ = Launch(backward);
     backward_.argument(DNNL_ARG_DIFF_DST, target);
     backward_.argument(DNNL_ARG_DIFF_SRC, source);
     backward_.argument(DNNL_ARG_WORKSPACE, forward.workspace_desc());

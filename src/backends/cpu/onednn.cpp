@@ -58,6 +58,7 @@ void Launch::argument(int index, const dnnl::memory::desc& desc) {
 }
 
 void Launch::operator()(std::initializer_list<const void*> pointers) {
+  if (!primitive_.get(true)) primitive_ = dnnl::primitive(described_.get());
   std::size_t i = 0;
   for (const void* pointer : pointers) {
     dnnl::memory& memory = memories_[i++];

@@ -64,17 +64,19 @@ using PoolBackward = dnnl::pooling_v2_backward;
 
 dnnl::primitive_attr user_scratchpad();
 
-// A primitive and its arguments, bound anew at each call.
+// A primitive and its arguments, bound anew at each call. The first call makes the primitive, which
+// generates code: until then it costs no more than its descriptor.
 class Launch {
  public:
   Launch() = default;
-  explicit Launch(const dnnl::primitive& primitive) : primitive_(primitive) {}
-  explicit operator bool() const { return primitive_.get(true) != nullptr; }
+  explicit Launch(const dnnl::primitive_desc_base& described) : described_(described) {}
+  explicit operator bool() const { return described_.get(true) != nullptr; }
 
   void argument(int index, const dnnl::memory::desc& desc);  // declares, in the order of pointers
   void operator()(std::initializer_list<const void*> pointers);
 
  private:
+  dnnl::primitive_desc_base described_;
   dnnl::primitive primitive_;
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
