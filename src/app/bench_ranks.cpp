@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/program.h"
 #include "base/scratch_folder.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
 #include "report/text.h"
@@ -31,6 +32,7 @@ struct Row {
   int ranks = 1;
   // Images a second, by repeat; `alone` is the sum over ranks that train without exchange.
   std::vector<double> reached = {}, alone = {};
+  std::vector<double> taken = {};  // by others, of the first rank's CPU time, where it is known
   std::optional<double> exchange_s = {}, exchange_bound_s = {}, simulated_exchange_s = {};
 };
 
@@ -62,15 +64,18 @@ class RankRuns {
     return sum;
   }
 
-  // Images a second of a run over the ranks. `alone`, images a second without exchange, tells how
+  // Adds what a run over the ranks reaches. `alone`, images a second without exchange, tells how
   // many steps fill the wanted seconds.
-  double together(int ranks, double alone) const {
-    const CellOptions cell = cell_of(ranks);
+  void together(Row& row, double alone) const {
+    const CellOptions cell = cell_of(row.ranks);
     const auto steps = cell.steps.value_or(std::max<std::int64_t>(
         20, static_cast<std::int64_t>(cell.seconds * alone / static_cast<double>(cell.batch))));
     const fs::path result = scratch_.path() / "result.json";
-    train(ranks, {"--steps", std::to_string(steps), "--json", result.string()});
-    return read_json(result).at("images_per_s");
+    train(row.ranks, {"--steps", std::to_string(steps), "--json", result.string()});
+    const Json json = read_json(result);
+    row.reached.push_back(json.at("images_per_s"));
+    if (const Json& taken = json.at("taken_by_others"); taken.is_number())
+      row.taken.push_back(taken);
   }
 
   // Sets the row's seconds of exchange in a step: of a recorded run, simulated, and the bound.
@@ -79,7 +84,7 @@ class RankRuns {
     TrainJob job = read_run_json(folder).job;
     job.profile = stored_profile();
     const trace::Record record = trace::read_store(trace::store_of(folder));
-    const Prediction made = predict_ranks(job, record, 18, 1);
+    const Prediction made = predict_ranks(job, folder, record, 18, 1);
     const auto time_in = [](const trace::Record& each) -> std::optional<double> {
       const auto met = rank_meetings(each, trace::whole_window(each));
       return met ? std::optional(met->exchange_s) : std::nullopt;
@@ -122,12 +127,13 @@ class RankRuns {
     return words;
   }
   fs::path train(int ranks, const Words& more) const {
-    const fs::path folder = scratch_.path() / "run";
+    fs::path folder = scratch_.path() / "run";
     fs::remove_all(folder);
     Words words = by_mpirun(ranks);
     append(words, {program_, "train"});
     append(words, flags_for(cell_of(ranks)));
-    append(words, {"--test", "none", "--lr", "0.001", "--out", folder.string()});
+    append(words, {"--test", "none", "--lr", "0.001", "--wire-precision", flags_.wire_precision,
+                   "--out", folder.string()});
     append(words, more);
     run(words);
     return folder;
@@ -178,8 +184,10 @@ int run_rank_scaling(const RankScalingFlags& flags) {
   for (std::size_t repeat = 0; repeat < flags.repeats; ++repeat)
     for (Row& row : rows) {
       row.alone.push_back(runs.alone(row.ranks));
-      row.reached.push_back(row.ranks > 1 ? runs.together(row.ranks, row.alone.back())
-                                          : row.alone.back());
+      if (row.ranks > 1)
+        runs.together(row, row.alone.back());
+      else
+        row.reached.push_back(row.alone.back());
       std::cerr << formatted("round %zu of %zu: %d ranks: %.1f images/s", repeat + 1, flags.repeats,
                              row.ranks, row.reached.back())
                 << std::endl;
@@ -204,6 +212,9 @@ int run_rank_scaling(const RankScalingFlags& flags) {
                 reached / one, percent_text(reached / one / row.ranks).c_str(), alone,
                 percent_text(reached / alone).c_str(), shown(row.exchange_s).c_str(),
                 shown(row.simulated_exchange_s).c_str(), shown(row.exchange_bound_s).c_str());
+    const std::optional<double> taken = mean_if_any(row.taken);
+    if (const std::string text = disturbed_text(taken); !text.empty())
+      std::printf("       %s\n", text.c_str());
     const auto or_null = [](const std::optional<double>& value) {
       return value ? Json(*value) : Json();
     };
@@ -216,7 +227,8 @@ int run_rank_scaling(const RankScalingFlags& flags) {
                     {"ideal_efficiency", 100 * reached / alone},
                     {"exchange_s", or_null(row.exchange_s)},
                     {"simulated_exchange_s", or_null(row.simulated_exchange_s)},
-                    {"exchange_bound_s", or_null(row.exchange_bound_s)}});
+                    {"exchange_bound_s", or_null(row.exchange_bound_s)},
+                    {"taken_by_others", or_null(taken)}});
   }
   write_json_result(flags.json_file, {{"rows", json}});
   return 0;

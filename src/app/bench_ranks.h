@@ -13,6 +13,7 @@ struct RankScalingFlags {
   std::string ranks;  // a list
   std::string hosts;  // the first so many have a rank each; empty: all are on this machine
   std::size_t repeats = 3;
+  std::string wire_precision = "fp32";
   std::optional<std::string> json_file;
 };
 int run_rank_scaling(const RankScalingFlags& flags);

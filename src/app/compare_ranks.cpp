@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "app/profiles.h"
 #include "app/rank_platform.h"
 #include "base/error.h"
 #include "sim/fleet_plan.h"
@@ -85,7 +84,7 @@ Planned planned_of_ranks(const sim::Fleet& fleet, const RankNetwork& network) {
   double all_bytes = 0;
   const Blueprint& blueprint = *fleet.kinds.front().blueprint;
   for (std::uint32_t b = 0; b < blueprint.buckets.size(); ++b) {
-    const auto bytes = static_cast<double>(blueprint.buckets[b].bytes);
+    const auto bytes = static_cast<double>(blueprint.wire_bytes(blueprint.buckets[b]));
     const std::string name = meeting_name(
         {.phase = Phase::exchange, .segment = blueprint.buckets[b].segment, .bucket = BucketId{b}});
     RankMeeting& meeting = meetings[name];
@@ -105,19 +104,23 @@ Planned planned_of_ranks(const sim::Fleet& fleet, const RankNetwork& network) {
 
 }  // namespace
 
-Prediction predict_ranks(const TrainJob& job, const trace::Record& measured, std::int64_t steps,
-                         std::uint64_t seed) {
+Prediction predict_ranks(const TrainJob& job, const std::filesystem::path& run,
+                         const trace::Record& measured, std::int64_t steps, std::uint64_t seed) {
   if (job.recipe.accumulate > 1)
     throw InputError("steps of several batches (--accumulate) cannot be simulated yet");
   const RankNetwork network = network_in(measured);
   sim::PreparedFleet fleet(job.graph, job.recipe, platform_of_ranks(job.plan, network),
-                           {{here, job.profile}});
+                           network.profiles_in(run, job.profile));
   fleet.follow(job.plan);
   return {sim::simulate(fleet.fleet(), {.steps = steps,
                                         .seed = seed,
                                         .crowded = fleet.threads() >= network.cpus.front(),
                                         .record_exchanges = true}),
-          planned_of_ranks(fleet.fleet(), network)};
+          planned_of_ranks(fleet.fleet(), network),
+          network.all_have_profiles()
+              ? "planned: each rank by itself, with the costs that it had measured"
+              : "planned: each rank by itself; ranks that had measured nothing have the "
+                "costs of this machine's profile"};
 }
 
 }  // namespace regatta::app

@@ -18,8 +18,10 @@
 #include "app/mpirun_defaults.h"
 #include "app/rank_run.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/host_name.h"
 #include "base/program.h"
+#include "train/checkpoint.h"
 #include "train/run_folder.h"
 
 namespace regatta::app {
@@ -176,6 +178,21 @@ std::vector<std::string> resuming(const std::vector<std::string>& command,
   return again;
 }
 
+// The last step of a run whose steps are all done and whose last epoch is reported; none for
+// others.
+std::optional<std::int64_t> finished_step(const fs::path& folder) try {
+  const Json run = read_json(folder / "run.json");
+  const TrainState state = checkpoint_state(latest_checkpoint(folder));
+  const Json data = run.at("recipe").value("data_identity", Json::object());
+  const bool unreported = state.seen > 0 && state.seen == data.value("samples", std::int64_t{0});
+  const std::int64_t last = run.at("last_step");
+  return state.step < last || unreported ? std::nullopt : std::optional(last);
+} catch (const InputError&) {
+  return std::nullopt;
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
 }  // namespace
 
 int run_launch(std::span<const char* const> arguments) {
@@ -210,12 +227,20 @@ int run_launch(std::span<const char* const> arguments) {
     command.insert(command.end(), {"--out", *folder});
   }
   std::vector<std::string> next = command;
+  const std::optional<std::int64_t> finished_before = finished_step(*folder);
   while (true) {
     const int code = run_here(mpirun(hosts, next));
     if (code == not_there) throw InputError("there is no mpirun here (Debian: openmpi-bin)");
     // A user's mistake stays one, and who interrupts a run wants it to end.
     if (interrupted && code != 0) return 128 + interrupted;
-    if (code == 0 || code == 2 || restarts == 0) return code;
+    if (code == 0 || code == 2) return code;
+    if (const auto finished = finished_step(*folder); finished && finished != finished_before) {
+      std::cerr << "regatta: the run ended with code " << code << " after all its " << *finished
+                << " steps: the weights in " << latest_checkpoint(*folder).string()
+                << " are complete; the trace, the report and --json may be missing\n";
+      return 0;
+    }
+    if (restarts == 0) return code;
     --restarts;
     hosts = reachable(hosts);
     if (hosts.empty()) {

@@ -5,14 +5,20 @@
 #include <set>
 
 #include "app/profiles.h"
+#include "app/rank_run.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/files.h"
 #include "platform/energy.h"
 #include "platform/machine.h"
+#include "profile/store.h"
+#include "transport/collectives.h"
 #include "transport/links.h"
+#include "tune/stored_profile.h"
 
 namespace regatta::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* top_name = "top";
 
@@ -39,9 +45,43 @@ double own_latency(const RankLinks& links, std::size_t rank,
   return std::max(0.0, std::ranges::min(found));
 }
 
+// What each rank's machine has measured with so many CPUs goes to the first rank, which writes it
+// to the run folder. Returns the files by rank, on the first rank.
+std::vector<std::string> write_profiles(Ranks& ranks, const fs::path& run) {
+  const auto profile = own_profile();
+  const std::vector<std::string> all = texts_on_first(
+      *ranks.transport(), profile ? to_json(*profile, profile_store().mark()).dump() : "");
+  std::vector<std::string> files;
+  on_all_ranks(&ranks, [&] {
+    for (const std::string& text : all) {
+      const std::string name = "profiles/rank-" + std::to_string(files.size()) + ".json";
+      files.push_back(text.empty() ? "" : name);
+      if (text.empty()) continue;
+      fs::create_directory(run / "profiles");
+      write_file(run / name, text + "\n");
+    }
+  });
+  return files;
+}
+
 }  // namespace
 
-std::string measure_network(Ranks& ranks) {
+bool RankNetwork::all_have_profiles() const {
+  return profiles.size() == links.size() &&
+         std::ranges::none_of(profiles, [](const std::string& name) { return name.empty(); });
+}
+
+sim::Profiles RankNetwork::profiles_in(const fs::path& run,
+                                       std::shared_ptr<const Profile> other) const {
+  sim::Profiles found{{here, std::move(other)}};
+  for (const std::string& name : profiles)
+    if (!name.empty() && !found.contains(name))
+      found[name] =
+          std::make_shared<const Profile>(profile_from_json(read_json(run / name)).profile);
+  return found;
+}
+
+std::string measure_network(Ranks& ranks, const fs::path& run) {
   Json bandwidth = Json::array(), latency = Json::array(), cpus = Json::array();
   for (const std::vector<MeasuredLink>& row : measure_links(*ranks.transport())) {
     bandwidth.push_back(Json::array());
@@ -56,7 +96,8 @@ std::string measure_network(Ranks& ranks) {
   return Json{{"bandwidth", bandwidth},
               {"latency", latency},
               {"machines", ranks.machines()},
-              {"cpus", cpus}}
+              {"cpus", cpus},
+              {"profiles", write_profiles(ranks, run)}}
       .dump();
 }
 
@@ -67,7 +108,9 @@ RankNetwork network_in(const trace::Record& record) {
         "this record of several ranks does not tell their links: train once more with --trace");
   const Json json = Json::parse(found->second);
   const Json &bandwidth = json.at("bandwidth"), &latency = json.at("latency");
-  RankNetwork network{{}, json.at("machines"), json.at("cpus")};
+  RankNetwork network{{}, json.at("machines"), json.at("cpus"), {}};
+  if (const auto profiles = json.find("profiles"); profiles != json.end())
+    network.profiles = profiles->get<std::vector<std::string>>();
   for (std::size_t r = 0; r < bandwidth.size(); ++r) {
     network.links.emplace_back();
     for (std::size_t other = 0; other < bandwidth[r].size(); ++other)
@@ -95,7 +138,7 @@ Platform platform_of_ranks(const Plan& plan, const RankNetwork& network) {
   const std::set<int> different(sites.begin(), sites.end());
   Platform platform;
   platform.name = "the ranks of a run";
-  platform.remark = "links as measured when the run began; every rank has this machine's costs";
+  platform.remark = "links and costs as measured when the run began";
   platform.network.topology = Topology::tree;
   platform.network.switches.push_back({top_name});
   for (const int site : different) {
@@ -117,7 +160,8 @@ Platform platform_of_ranks(const Plan& plan, const RankNetwork& network) {
     cores.name = "cpu";
     cores.count = cpus_of(plan_of_node(plan, r));
     cores.watts = {assumed_watts_per_cpu, assumed_watts_per_cpu};
-    cores.costs.profile = here;
+    cores.costs.profile =
+        r < network.profiles.size() && !network.profiles[r].empty() ? network.profiles[r] : here;
     node.groups.push_back(std::move(cores));
     node.attached = different.size() == 1 ? top_name : switch_name(sites[r]);
     node.link = LinkSpeed{fastest(links, r, near[r]), latency[r]};

@@ -17,10 +17,19 @@ constexpr std::pair<const char*, const char*> number_help[]{
 
 }  // namespace
 
-void declare_recipe(CLI::App& app, RecipeFlags& flags) {
+void declare_measured_recipe(CLI::App& app, RecipeFlags& flags) {
   app.add_option("--optimizer", flags.optimizer, "sgd, nesterov, adam, adamw, rmsprop or lars")
       ->type_name("NAME")
       ->capture_default_str();
+  app.add_option("--batch-norm", flags.batch_norm,
+                 "statistics of the whole batch, or of each group of G consecutive samples of it:\n"
+                 "then chunks and shares are whole groups, and none waits for another")
+      ->type_name("whole|group:G")
+      ->capture_default_str();
+}
+
+void declare_recipe(CLI::App& app, RecipeFlags& flags) {
+  declare_measured_recipe(app, flags);
   for (const auto& [flag, help] : number_help)
     app.add_option(flag, flags.numbers[flag], help)->type_name("X");
   app.add_option("--clip-norm", flags.clip_norm, "longest gradient, all parameters together")
@@ -56,15 +65,20 @@ void declare_recipe(CLI::App& app, RecipeFlags& flags) {
       ->type_name("ALPHA");
   app.add_option("--dropout", flags.dropout, "probability of the model's dropout layers")
       ->type_name("P");
-  app.add_option("--batch-norm", flags.batch_norm,
-                 "statistics of the whole batch, or of each group of G consecutive samples of it:\n"
-                 "then chunks and shares are whole groups, and none waits for another")
-      ->type_name("whole|group:G")
-      ->capture_default_str();
+  add_wire_precision_flag(app, flags.wire_precision);
   app.add_option("--mask", flags.mask,
                  "weights that it masks are zero, from the first step to the last; made by\n"
                  "regatta tickets prune")
       ->type_name("FILE");
+}
+
+CLI::Option* add_wire_precision_flag(CLI::App& app, std::string& precision) {
+  return app
+      .add_option("--wire-precision", precision,
+                  "bf16: gradients are rounded to bf16 whenever one rank sends them to another,\n"
+                  "which halves the bytes; concerns several ranks only")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
 }
 
 void apply(const RecipeFlags& flags, JobOptions& job) {
@@ -93,6 +107,7 @@ void apply(const RecipeFlags& flags, JobOptions& job) {
   job.mixup = flags.mixup.value_or(0);
   job.dropout = flags.dropout;
   job.batch_norm_group = batch_norm_group_named("--batch-norm", flags.batch_norm);
+  job.wire_precision = wire_precision_named(flags.wire_precision);
   if (flags.mask) {
     job.mask = read_mask(*flags.mask);
     job.mask_file = *flags.mask;

@@ -21,11 +21,14 @@ struct RecipeFlags {
   std::optional<double> gamma, final_lr, warmup_start;
   bool cycle_momentum = false;
   std::optional<double> label_smoothing, mixup, dropout;
-  std::string batch_norm = "whole";
+  std::string batch_norm = "whole", wire_precision = "fp32";
   std::optional<std::string> mask;
 };
 
 void declare_recipe(CLI::App& app, RecipeFlags& flags);
+// Only those that say which work there is to measure: --optimizer and --batch-norm.
+void declare_measured_recipe(CLI::App& app, RecipeFlags& flags);
+CLI::Option* add_wire_precision_flag(CLI::App& app, std::string& precision);
 
 // Throws InputError for a flag that does not concern the optimizer or the schedule.
 void apply(const RecipeFlags& flags, JobOptions& job);

@@ -127,7 +127,7 @@ void Communicator::run() {
       for (Travel& travel : started_) {
         const auto place = std::ranges::find_if(
             flights_, [&](const Flight& each) { return each.travel.urgency < travel.urgency; });
-        flights_.insert(place, {std::move(travel), 0, {}, {}});
+        flights_.insert(place, {std::move(travel), 0, {}, {}, {}});
       }
       started_.clear();
     }
@@ -188,6 +188,7 @@ bool Communicator::look(Flight& flight) {
   }
   flight.messages.clear();
   flight.terms.clear();
+  flight.rounded.clear();
   return true;
 }
 
@@ -199,33 +200,69 @@ void Communicator::begin_round(Flight& flight) {
   }
   const ByteRound& round = flight.travel.rounds[flight.round];
   flight.terms.resize(round.size());
+  flight.rounded.resize(round.size());
   // Receives first: what arrives then has a place to go.
-  for (std::size_t i = 0; i < round.size(); ++i) {
-    const ByteTransfer& each = round[i];
-    const int tag = tag_of(flight.travel, each.message);
-    if (each.kind == Transfer::Kind::receive) {
-      flight.messages.push_back(transport_->receive(each.peer, tag, {each.data, each.bytes}));
-    } else if (each.kind == Transfer::Kind::add) {
-      flight.terms[i].resize(each.bytes / sizeof(float));
-      flight.messages.push_back(
-          transport_->receive(each.peer, tag, std::as_writable_bytes(std::span(flight.terms[i]))));
-    }
-  }
-  for (const ByteTransfer& each : round)
-    if (each.kind == Transfer::Kind::send)
-      flight.messages.push_back(transport_->send(each.peer, tag_of(flight.travel, each.message),
-                                                 {each.data, each.bytes}));
+  for (std::size_t i = 0; i < round.size(); ++i)
+    if (round[i].kind != Transfer::Kind::send)
+      flight.messages.push_back(transport_->receive(
+          round[i].peer, tag_of(flight.travel, round[i].message), room_for(flight, i)));
+  for (std::size_t i = 0; i < round.size(); ++i)
+    if (round[i].kind == Transfer::Kind::send)
+      flight.messages.push_back(transport_->send(
+          round[i].peer, tag_of(flight.travel, round[i].message), content_of(flight, i)));
 }
 
-// Terms are added in the order of ranks, so that all who add the same get the same bits.
+// Where a transfer of the round under way that receives puts what arrives.
+std::span<std::byte> Communicator::room_for(Flight& flight, std::size_t transfer) {
+  const ByteTransfer& each = flight.travel.rounds[flight.round][transfer];
+  if (flight.travel.as_bf16) {
+    flight.rounded[transfer].resize(each.bytes / sizeof(float));
+    return std::as_writable_bytes(std::span(flight.rounded[transfer]));
+  }
+  if (each.kind == Transfer::Kind::receive) return {each.data, each.bytes};
+  flight.terms[transfer].resize(each.bytes / sizeof(float));
+  return std::as_writable_bytes(std::span(flight.terms[transfer]));
+}
+
+// What a transfer of the round under way sends.
+std::span<const std::byte> Communicator::content_of(Flight& flight, std::size_t transfer) {
+  const ByteRound& round = flight.travel.rounds[flight.round];
+  const ByteTransfer& each = round[transfer];
+  if (!flight.travel.as_bf16) return {each.data, each.bytes};
+  // Several peers get one copy.
+  std::size_t same = 0;
+  while (round[same].kind != Transfer::Kind::send || round[same].data != each.data ||
+         round[same].bytes != each.bytes)
+    ++same;
+  std::vector<cpu::Bfloat16>& rounded = flight.rounded[same];
+  if (rounded.empty()) {
+    auto* values = reinterpret_cast<float*>(each.data);
+    rounded.resize(each.bytes / sizeof(float));
+    cpu::narrow(values, rounded.data(), rounded.size());
+    cpu::widen(rounded.data(), values, rounded.size());
+  }
+  return std::as_bytes(std::span(rounded));
+}
+
+// Puts what came as bf16 in its place. Terms are added in the order of ranks, so that all who add
+// the same get the same bits.
 void Communicator::end_round(Flight& flight) const {
   const ByteRound& round = flight.travel.rounds[flight.round];
   std::vector<std::pair<int, const float*>> terms;
   const ByteTransfer* target = nullptr;
   for (std::size_t i = 0; i < round.size(); ++i) {
-    if (round[i].kind != Transfer::Kind::add) continue;
-    target = &round[i];
-    terms.emplace_back(round[i].peer, flight.terms[i].data());
+    const ByteTransfer& each = round[i];
+    if (each.kind == Transfer::Kind::send) continue;
+    const bool adds = each.kind == Transfer::Kind::add;
+    if (const std::vector<cpu::Bfloat16>& rounded = flight.rounded[i]; flight.travel.as_bf16) {
+      if (adds) flight.terms[i].resize(rounded.size());
+      cpu::widen(rounded.data(),
+                 adds ? flight.terms[i].data() : reinterpret_cast<float*>(each.data),
+                 rounded.size());
+    }
+    if (!adds) continue;
+    target = &each;
+    terms.emplace_back(each.peer, flight.terms[i].data());
   }
   if (!target) return;
   auto* own = reinterpret_cast<float*>(target->data);

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cpu/bfloat16.h"
 #include "tasks/exchange_rounds.h"
 #include "transport/transport.h"
 
@@ -38,6 +39,9 @@ struct Travel {
   int urgency = 0;     // higher ones are looked at first
   bool spins = false;  // chunks of this rank wait for it
   std::vector<ByteRound> rounds;
+  // The bytes are floats that travel as bf16. What is sent is rounded to nearest even, in this
+  // rank's memory too: then ranks that keep what they have sent have what the others got.
+  bool as_bf16 = false;
   std::span<float> sum = {};  // if not empty, MPI's own all-reduce, on channel `channel`
   int channel = 0;
   std::function<void(std::exception_ptr failure)> done;  // called once, by this thread
@@ -63,8 +67,10 @@ class Communicator {
   struct Flight {
     Travel travel;
     std::size_t round = 0;
-    std::vector<std::unique_ptr<Message>> messages;
-    std::vector<std::vector<float>> terms;  // by transfer of the round: what is to be added
+    // By transfer of the round: what is to be added, and what travels as bf16.
+    std::vector<std::vector<float>> terms;
+    std::vector<std::vector<cpu::Bfloat16>> rounded;
+    std::vector<std::unique_ptr<Message>> messages;  // last: it uses all of the above
   };
   // The control messages between this rank and one other: a heartbeat, or why it failed.
   struct Peer {
@@ -78,6 +84,8 @@ class Communicator {
   bool look();  // whether anything happened
   bool look(Flight& flight);
   void begin_round(Flight& flight);
+  static std::span<std::byte> room_for(Flight& flight, std::size_t transfer);
+  static std::span<const std::byte> content_of(Flight& flight, std::size_t transfer);
   void end_round(Flight& flight) const;
   bool idle() const { return flights_.empty() && started_.empty(); }
   bool speaks() const { return speaks_ && !spoken_; }

@@ -105,6 +105,7 @@ Travels::Prepared Travels::prepare(const Task& task, Submission& submission,
     case Phase::running_sum:
     case Phase::exchange: {
       const std::size_t elements = blueprint_.buckets[action.bucket.value].bytes / sizeof(float);
+      travel.as_bf16 = blueprint_.wire_precision == Precision::bf16;
       if (action.phase == Phase::running_sum) {
         add_rounds(travel, running_sum_rounds(ranks, elements), data[0]);
         break;

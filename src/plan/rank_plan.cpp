@@ -27,6 +27,20 @@ std::size_t chunks_holding(const std::vector<std::int64_t>& chunks, std::size_t 
 
 }  // namespace
 
+std::vector<std::string> wire_hindrances(const Plan& plan, const Recipe& recipe) {
+  std::vector<std::string> found;
+  if (recipe.wire_precision == Precision::fp32) return found;
+  const std::string flag = "--wire-precision " + std::string(precision_name(recipe.wire_precision));
+  if (plan.deterministic)
+    found.push_back(flag +
+                    " rounds wherever a rank ends, so bits depend on the number of ranks: drop it "
+                    "or --deterministic");
+  if (plan.update == NodeUpdate::mpi)
+    found.push_back(flag + ": MPI's own sum takes floats alone: use another --update than mpi");
+  if (!plan.stages.empty()) found.push_back(flag + ": a pipeline sends no gradients: drop it");
+  return found;
+}
+
 std::vector<std::int64_t> canonical_chunks(const Graph& graph, const Recipe& recipe,
                                            const PlanOptions& options, std::size_t ranks) {
   const Plan alone = make_plan(graph, recipe, options);

@@ -21,6 +21,10 @@ Plan plan_over_ranks(const Graph& graph, const Recipe& recipe, const PlanOptions
                      const std::vector<RankResources>& ranks,
                      const std::vector<std::int64_t>& shares, NodeUpdate update);
 
+// Every reason why this plan cannot send gradients as the recipe wants them rounded; empty if it
+// can.
+std::vector<std::string> wire_hindrances(const Plan& plan, const Recipe& recipe);
+
 // The chunks of a single process with --deterministic, which do not depend on who computes them.
 // Throws InputError if they are fewer than the ranks.
 std::vector<std::int64_t> canonical_chunks(const Graph& graph, const Recipe& recipe,

@@ -71,6 +71,7 @@ Json Recipe::to_json() const {
   if (dropout) json["dropout"] = *dropout;
   if (!augment.empty()) json["augment"] = augment;
   if (!mask.empty()) json["mask"] = mask;
+  if (wire_precision != Precision::fp32) json["wire_precision"] = precision_name(wire_precision);
   if (!data_identity.is_null()) json["data_identity"] = data_identity;
   return json;
 }
@@ -111,6 +112,8 @@ Recipe recipe_from_json(const Json& json) try {
     recipe.dropout = found->get<double>();
   recipe.augment = json.value("augment", "");
   recipe.mask = json.value("mask", "");
+  recipe.wire_precision = wire_precision_named(
+      json.value("wire_precision", std::string(precision_name(Precision::fp32))));
   recipe.data_identity = json.value("data_identity", Json());
   return recipe;
 } catch (const nlohmann::json::exception& error) {
@@ -121,6 +124,12 @@ std::int64_t batch_norm_group_named(const std::string& flag, const std::string& 
   if (text == "whole") return 0;
   if (const std::optional<std::int64_t> group = group_in(text)) return *group;
   throw InputError(flag + " " + text + ": use whole, or group:G with G samples, such as group:32");
+}
+
+Precision wire_precision_named(const std::string& text) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16})
+    if (text == precision_name(precision)) return precision;
+  throw InputError("--wire-precision " + text + ": use fp32 or bf16");
 }
 
 void require_groups(const Recipe& recipe, const Graph& graph, std::int64_t samples) {

@@ -39,6 +39,9 @@ struct Recipe {
   // last of which may be short; 0: over the whole batch.
   std::int64_t batch_norm_group = 0;
   Precision precision = Precision::fp32;
+  // What gradients are rounded to whenever one rank sends them to another: fp32 (not at all) or
+  // bf16. A run of a single process sends none.
+  Precision wire_precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
   std::string mask;  // fingerprint of the mask of weights; empty: none
@@ -55,6 +58,9 @@ Recipe recipe_from_json(const Json& json);  // throws InputError that names the 
 
 // Recipe::batch_norm_group of "whole" or "group:G"; throws InputError that begins with `flag`.
 std::int64_t batch_norm_group_named(const std::string& flag, const std::string& text);
+
+// Recipe::wire_precision of "fp32" or "bf16"; throws InputError.
+Precision wire_precision_named(const std::string& text);
 
 // Throws InputError if batch norm would have a group of samples with fewer than two values per
 // channel, in some batch of an epoch of `samples` (0: unknown; then full batches alone are looked

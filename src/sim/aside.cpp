@@ -1,10 +1,12 @@
 #include "sim/aside.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 
 #include "base/descriptor.h"
 
@@ -42,9 +44,14 @@ std::string run_aside(const std::function<std::string()>& function) {
   if (::pipe(ends) != 0) throw Error(std::string("no pipe: ") + std::strerror(errno));
   const Descriptor in(ends[0]);
   Descriptor out(ends[1]);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) throw Error(std::string("no process to simulate in: ") + std::strerror(errno));
-  if (child == 0) be_child(out.get(), function);
+  if (child == 0) {
+    // The child ends with its parent, also if the parent was killed before this line.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) _exit(1);  // it was, before that
+    be_child(out.get(), function);
+  }
   out = Descriptor();
   std::string answer;
   std::array<char, 65536> piece;

@@ -61,7 +61,7 @@ void add_chain(Exchange& exchange, int ranks) {
 }
 
 // Ranks of one node together; where every node has one, those of one switch.
-std::vector<std::vector<int>> circles(const std::vector<Endpoint>& ranks, const Wiring& wiring) {
+std::vector<std::vector<int>> circles_of(const std::vector<Endpoint>& ranks, const Wiring& wiring) {
   std::map<int, std::vector<int>> by_node, by_switch;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     const int node = ranks[static_cast<std::size_t>(rank)].node;
@@ -74,19 +74,65 @@ std::vector<std::vector<int>> circles(const std::vector<Endpoint>& ranks, const 
   return found;
 }
 
-void add_hierarchy(Exchange& exchange, const std::vector<std::vector<int>>& groups) {
-  Round in, out;
-  std::vector<int> leaders;
-  for (const std::vector<int>& members : groups) {
-    leaders.push_back(members.front());
-    for (std::size_t i = 1; i < members.size(); ++i) {
-      in.messages.push_back({members[i], members.front(), 1});
-      out.messages.push_back({members.front(), members[i], 1});
-    }
+using Circle = std::vector<int>;
+
+int member(const Circle& circle, std::size_t number) { return circle[number % circle.size()]; }
+// The member that has a part after the first half of the ring, and the one that owns a piece, which
+// has some of it by then.
+int holder_of(const Circle& circle, std::size_t part) {
+  return member(circle, part + circle.size() - 1);
+}
+int owner_of(const Circle& circle, std::size_t piece, std::size_t pieces) {
+  return holder_of(circle, piece * circle.size() / pieces);
+}
+
+// All circles at the same time: one half of a ring of all members, in which part p of the bucket
+// comes to lie at member p - 1, or is sent from there to all. Smaller circles, which are done in
+// fewer rounds, send less in each: what comes next waits for the largest anyway.
+Round half_rings(const std::vector<Circle>& circles) {
+  const std::size_t largest = std::ranges::max(circles, {}, &Circle::size).size();
+  Round round{{}, static_cast<int>(largest - 1)};
+  for (const Circle& circle : circles) {
+    const auto members = static_cast<double>(circle.size());
+    for (std::size_t i = 0; i < circle.size() && circle.size() > 1; ++i)
+      round.messages.push_back(
+          {circle[i], member(circle, i + 1), (members - 1) / members / round.times});
   }
-  exchange.rounds.push_back(in);
-  if (leaders.size() > 1) exchange.rounds.push_back(ring_round(leaders));
-  exchange.rounds.push_back(out);
+  return round;
+}
+
+// From the members that have the parts of a circle's ring to the owners of pieces. There are no
+// more pieces than parts.
+Round parts_to_pieces(const std::vector<Circle>& circles, std::size_t pieces) {
+  Round round;
+  for (const Circle& circle : circles) {
+    const std::size_t parts = circle.size();  // one is `pieces` units long, and a piece `parts`
+    const auto units = static_cast<double>(parts * pieces);
+    for (std::size_t piece = 0; piece < pieces; ++piece)
+      for (std::size_t part = piece * parts / pieces; part * pieces < (piece + 1) * parts; ++part) {
+        const int from = holder_of(circle, part), to = owner_of(circle, piece, pieces);
+        const std::size_t common = std::min((part + 1) * pieces, (piece + 1) * parts) -
+                                   std::max(part * pieces, piece * parts);
+        if (from != to) round.messages.push_back({from, to, static_cast<double>(common) / units});
+      }
+  }
+  return round;
+}
+
+void add_hierarchy(Exchange& exchange, const std::vector<Circle>& circles) {
+  const std::size_t pieces = std::ranges::min(circles, {}, &Circle::size).size();
+  const Round rings = half_rings(circles);
+  const Round there = parts_to_pieces(circles, pieces);
+  Round between{{}, 2 * static_cast<int>(circles.size() - 1)}, back;
+  for (std::size_t piece = 0; piece < pieces && circles.size() > 1; ++piece)
+    for (std::size_t c = 0; c < circles.size(); ++c) {
+      const Circle &from = circles[c], &to = circles[(c + 1) % circles.size()];
+      between.messages.push_back({owner_of(from, piece, pieces), owner_of(to, piece, pieces),
+                                  1.0 / static_cast<double>(pieces * circles.size())});
+    }
+  for (const Message& each : there.messages)
+    back.messages.push_back({each.to, each.from, each.share});
+  exchange.rounds = {rings, there, between, back, rings};
 }
 
 }  // namespace
@@ -114,7 +160,7 @@ Exchange make_exchange(NodeUpdate update, const std::vector<Endpoint>& ranks,
       add_tree(exchange, count);
       break;
     case NodeUpdate::hierarchical:
-      add_hierarchy(exchange, circles(ranks, wiring));
+      add_hierarchy(exchange, circles_of(ranks, wiring));
       break;
     case NodeUpdate::server_gpu:
       add_server(exchange, count, 0);

@@ -1,8 +1,9 @@
 // How ranks bring a bucket's gradients together: which memory sends how much to which, round by
 // round. A rank is a replica of the network: a node's devices, or one GPU of several. A ring has
-// 2(n-1) rounds in which everyone sends one n-th to the next; a tree is binary; a hierarchy sums
-// inside each node, or switch, first; a server gets all and sends the sum to all; a chain passes a
-// running sum along. The executor's messages are those of tasks/exchange_rounds.h.
+// 2(n-1) rounds in which everyone sends one n-th to the next; a tree is binary; a hierarchy has a
+// ring inside each node, or switch, and rings of those that there have the same piece of the sum; a
+// server gets all and sends the sum to all; a chain passes a running sum along. The executor's
+// messages are those of tasks/exchange_rounds.h.
 #pragma once
 
 #include <vector>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "plan/rank_plan.h"
 #include "tasks/footprint.h"
 #include "tasks/placement.h"
 #include "tasks/stages.h"
@@ -139,6 +140,7 @@ void PreparedFleet::follow_stages(const Plan& plan) {
 }
 
 void PreparedFleet::follow(const Plan& plan) {
+  require_no_fault(wire_hindrances(plan, recipe_));
   if (!plan.stages.empty()) return follow_stages(plan);
   fleet_.update = plan.update;
   const bool several = plan.nodes.size() > 1;

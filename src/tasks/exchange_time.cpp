@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 namespace regatta {
@@ -94,6 +95,16 @@ double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const 
   place.ranks = static_cast<int>(sites.size());
   place.sites = sites;
   place.update = update;
+  // Of a hierarchy the members of a site send to other sites at the same time, over one uplink.
+  RankLinks shared = links;
+  if (update == NodeUpdate::hierarchical) {
+    std::map<int, int> members;
+    for (const int site : sites) ++members[site];
+    const int sending = std::ranges::min(members | std::views::values);
+    for (std::size_t rank = 0; rank < sites.size(); ++rank)
+      for (std::size_t other = 0; other < sites.size(); ++other)
+        if (sites[rank] != sites[other]) shared[rank][other].bandwidth /= sending;
+  }
   std::vector<std::vector<ExchangeRound>> rounds;
   const auto elements = static_cast<std::size_t>(bytes / sizeof(float));
   for (place.rank = 0; place.rank < place.ranks; ++place.rank) {
@@ -102,7 +113,7 @@ double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const 
     for (ExchangeRound& round : exchange_rounds(place, elements))
       rounds.back().push_back(std::move(round));
   }
-  return Timing(std::move(rounds), links).seconds();
+  return Timing(std::move(rounds), shared).seconds();
 }
 
 double exchange_bound(const std::vector<int>& sites, const RankLinks& links, double bytes) {

@@ -12,12 +12,13 @@ namespace regatta {
 // By rank and rank.
 using RankLinks = std::vector<std::vector<LinkSpeed>>;
 
-// Seconds from the moment when all ranks have their gradient until all have the sum. Messages that
-// a rank sends, or receives, at the same time share its link.
+// Seconds from the moment when all ranks have their gradient until all have the sum. `bytes`: of
+// the whole gradient as it travels (Blueprint::wire_bytes). Messages that a rank sends, or
+// receives, at the same time share its link.
 double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const RankLinks& links,
                         double bytes);
 
-// No way to add up so many bytes of each rank, in full precision, takes less: every rank, and every
+// No way to add up gradients that are so many bytes in messages takes less: every rank, and every
 // site, must send and receive as much once, and all together must send 2 (ranks - 1) times as much.
 double exchange_bound(const std::vector<int>& sites, const RankLinks& links, double bytes);
 

@@ -172,11 +172,39 @@ std::size_t stage_bytes(const std::vector<Footprint>& footprints, GroupId group)
   return bytes;
 }
 
+namespace {
+
+// As the blueprint of its group has it.
+Task in_own_group(Task task) {
+  task.group = {};
+  for (Action& action : task.actions) action.group = {};
+  return task;
+}
+
+}  // namespace
+
 Estimate StageCosts::of(const Task& task, int busy) const {
-  Task own = task;
-  own.group = {};
-  for (Action& action : own.actions) action.group = {};
-  return by_group_[task.group.value]->of(own, busy);
+  return by_group_[task.group.value]->of(in_own_group(task), busy);
+}
+
+MeasuredShares StageCosts::measured_shares(const TaskList& list, int busy) const {
+  MeasuredShares known{0, 0};
+  double all = 0;
+  for (std::size_t g = 0; g < by_group_.size(); ++g) {
+    TaskList own;
+    double seconds = 0;
+    for (const Task& task : list.tasks) {
+      if (task.group.value != g) continue;
+      own.tasks.push_back(in_own_group(task));
+      seconds += by_group_[g]->of(own.tasks.back(), busy).seconds;
+    }
+    const MeasuredShares of_group = by_group_[g]->measured_shares(own, busy);
+    known.any_size += seconds * of_group.any_size;
+    known.near_size += seconds * of_group.near_size;
+    all += seconds;
+  }
+  if (all == 0) return {0, 0};
+  return {known.any_size / all, known.near_size / all};
 }
 
 }  // namespace regatta

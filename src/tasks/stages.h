@@ -41,6 +41,7 @@ class StageCosts final : public TaskCosts {
   std::vector<double> spread(GroupId group) const override {
     return by_group_[group.value]->spread({});
   }
+  MeasuredShares measured_shares(const TaskList& list, int busy) const override;
 
  private:
   std::vector<std::unique_ptr<TaskCosts>> by_group_;

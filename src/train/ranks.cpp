@@ -8,9 +8,9 @@
 #include <numeric>
 #include <sstream>
 
-#include "base/files.h"
 #include "base/version.h"
 #include "exec/teams.h"
+#include "exec/versions.h"
 #include "plan/rank_nodes.h"
 #include "plan/rank_plan.h"
 #include "plan/shares.h"
@@ -18,6 +18,7 @@
 #include "tasks/exchange_time.h"
 #include "train/batches.h"
 #include "train/loop.h"
+#include "train/rank_memory.h"
 #include "train/rank_part.h"
 #include "train/weights.h"
 #include "transport/collectives.h"
@@ -29,6 +30,41 @@ namespace {
 std::string listed(const std::vector<int>& numbers) {
   std::string text;
   for (const int each : numbers) text += std::to_string(each) + " ";
+  return text;
+}
+
+std::string short_text(const Json& value) {
+  constexpr std::size_t longest = 60;
+  const std::string text = value.is_null() ? "missing" : value.dump();
+  return text.size() > longest ? text.substr(0, longest) + "..." : text;
+}
+
+// Appends "KEY is A instead of B" for each value that differs; keys of inner objects and numbers of
+// entries follow after a dot.
+void add_differences(const std::string& key, const Json& value, const Json& instead,
+                     std::vector<std::string>& found) {
+  if (value == instead) return;
+  const auto inner = [&](const auto& name) { return (key.empty() ? "" : key + ".") + name; };
+  if (value.is_object() && instead.is_object()) {
+    for (const auto& [name, each] : value.items())
+      add_differences(inner(name), each, instead.value(name, Json()), found);
+    for (const auto& [name, each] : instead.items())
+      if (!value.contains(name)) add_differences(inner(name), Json(), each, found);
+  } else if (value.is_array() && instead.is_array() && value.size() == instead.size()) {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      add_differences(inner(std::to_string(i)), value[i], instead[i], found);
+  } else {
+    found.push_back(key + " is " + short_text(value) + " instead of " + short_text(instead));
+  }
+}
+
+std::string listed_differences(const Json& object, const Json& instead) {
+  constexpr std::size_t most = 4;
+  std::vector<std::string> found;
+  add_differences("", object, instead, found);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, found.size()); ++i) text += (i ? ", " : "") + found[i];
+  if (found.size() > most) text += " and " + std::to_string(found.size() - most) + " more";
   return text;
 }
 
@@ -66,6 +102,11 @@ Json resources_here(const TrainJob& job, const RankRequest& request) {
 
 // Samples of each rank as asked for; empty: as fast as each is.
 std::vector<std::int64_t> asked_shares(const RankRequest& request, const TrainJob& job, int ranks) {
+  // A list has the samples of each rank's chunks, so it says how large a share is as well.
+  if (request.shares && request.chunks && request.chunks->size() > 1)
+    throw InputError(
+        "--chunks with a list of sizes makes all ranks' shares alike: drop --shares, "
+        "or give --chunks one number");
   const std::string text = request.shares.value_or("speed");
   if (text == "speed") return {};
   if (text == "equal") return equal_chunks(job.recipe.batch, ranks, granule_of(job.graph));
@@ -91,12 +132,13 @@ RankLinks links_of(Ranks& ranks) {
   return links;
 }
 
+// Of each bucket, in messages between ranks.
 std::vector<double> bucket_bytes(const TrainJob& job) {
   std::vector<double> bytes;
-  for (const Bucket& bucket :
-       make_blueprint(job.graph, plan_of_node(job.plan, 0), job.exec_options(true).numbers, true)
-           .buckets)
-    bytes.push_back(static_cast<double>(bucket.bytes));
+  const Blueprint blueprint =
+      make_blueprint(job.graph, plan_of_node(job.plan, 0), numbers_of(job.recipe), true);
+  for (const Bucket& bucket : blueprint.buckets)
+    bytes.push_back(static_cast<double>(blueprint.wire_bytes(bucket)));
   return bytes;
 }
 
@@ -121,6 +163,31 @@ void require_fits_here(const Plan& part) {
                      std::to_string(cpus) + " CPUs, and this rank has " + std::to_string(there));
 }
 
+// Throws InputError that says what differs unless version, recipe and data are the same on all
+// ranks. Says in a line on the first rank what may keep --deterministic from its promise.
+void require_same_run(Ranks& ranks, const TrainJob& job) {
+  ranks.require_same("version", std::string(version));
+  Json recipe = job.recipe.to_json();
+  // The same content may lie in different places.
+  if (recipe.contains("data_identity")) {
+    recipe["content of data"] = recipe["data_identity"];
+    recipe.erase("data_identity");
+    recipe.erase("data");
+  }
+  ranks.require_same_values("the recipe", recipe);
+  ranks.require_same("--deterministic", job.plan.deterministic ? "given" : "not given");
+  if (!job.plan.deterministic) return;
+  Json kernels{{"processor", cpu_name()}};
+  for (const auto& [library, which] : library_versions()) kernels[library] = which;
+  const std::vector<std::string> all = ranks.gather(kernels.dump());
+  for (std::size_t r = 1; ranks.first() && r < all.size(); ++r)
+    if (all[r] != all[0])
+      std::cerr << "--deterministic: " << ranks.names()[r] << " may compute other bits than "
+                << ranks.names()[0]
+                << " would: " << listed_differences(Json::parse(all[r]), Json::parse(all[0]))
+                << "\n";
+}
+
 void require_shareable(const TrainJob& job, int ranks) {
   if (job.plan.nodes.front().groups.size() > 1)
     throw InputError("a rank has one device: name one in --devices, and start a rank for each");
@@ -142,12 +209,13 @@ std::vector<int> cpus_of_rank(const std::vector<int>& allowed, int i, int ranks)
   return {allowed.begin() + first, allowed.begin() + last};
 }
 
-std::unique_ptr<Ranks> Ranks::join() {
+std::unique_ptr<Ranks> Ranks::join(const PresenceTimes& times) {
   if (!launch_environment()) return nullptr;
-  return std::unique_ptr<Ranks>(new Ranks(open_mpi()));
+  return std::unique_ptr<Ranks>(new Ranks(open_mpi(), times));
 }
 
-Ranks::Ranks(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {
+Ranks::Ranks(std::shared_ptr<Transport> transport, const PresenceTimes& times)
+    : transport_(std::move(transport)), times_(times) {
   hosts_ = gather_texts(*transport_, host_name());
   std::map<std::string, int> numbers, ranks_on;
   for (const std::string& host : hosts_) {
@@ -160,15 +228,31 @@ Ranks::Ranks(std::shared_ptr<Transport> transport) : transport_(std::move(transp
     const bool alone = std::ranges::count(hosts_, hosts_[r]) == 1;
     node_names_.push_back(alone ? hosts_[r] : hosts_[r] + "-" + std::to_string(local));
   }
-  presence_.emplace(transport_, [this](int rank) { end_without(rank); });
+  presence_.emplace(
+      transport_, [this](int rank) { fell_silent(rank); }, times_);
   take_own_cpus();
 }
 
-void Ranks::end_without(int rank) const {
+void Ranks::fell_silent(int rank) const {
+  // The first rank, which others wait for, goes on without this one.
+  if (training_is_over_ && rank > 0) return;
   if (first() || rank == 0)
     std::cerr << "\nregatta: " << names_[static_cast<std::size_t>(rank)]
               << " is silent; start the run again, by --resume if it has begun" << std::endl;
   transport_->end_all(try_again_code);
+}
+
+bool Ranks::lost(int rank) const { return first() && training_is_over_ && presence_->lost(rank); }
+
+void Ranks::part(int code) {
+  presence_->part();
+  std::string left;
+  for (int rank = 0; rank < size(); ++rank)
+    if (lost(rank)) left += (left.empty() ? "" : ", ") + names_[static_cast<std::size_t>(rank)];
+  if (!left.empty())
+    std::cerr << "regatta: fell silent after the last step: " << left
+              << "; the weights are complete" << std::endl;
+  transport_->end_within(left.empty() ? times_.silence : std::chrono::milliseconds(0), code);
 }
 
 void Ranks::take_own_cpus() {
@@ -185,7 +269,7 @@ void Ranks::take_own_cpus() {
 }
 
 std::vector<std::string> Ranks::gather(const std::string& text) {
-  return gather_texts(*transport_, text);
+  return gather_texts(*transport_, text, [this](int rank) { return lost(rank); });
 }
 
 std::string Ranks::from_first(const std::string& text) { return text_of_first(*transport_, text); }
@@ -212,9 +296,19 @@ void Ranks::require_same(const std::string& what, const std::string& text) {
   }
 }
 
+void Ranks::require_same_values(const std::string& what, const Json& object) {
+  const std::vector<std::string> all = gather(object.dump());
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    if (!first()) throw ToldElsewhere();
+    throw InputError(names_[r] + " differs from " + names_[0] + " in " + what + ": " +
+                     listed_differences(Json::parse(all[r]), Json::parse(all[0])) +
+                     "; all ranks need the same");
+  }
+}
+
 std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request) {
-  ranks.require_same("version", std::string(version));
-  ranks.require_same("the recipe", job.recipe.fingerprint());
+  require_same_run(ranks, job);
   std::vector<std::int64_t> shares;
   std::string failure;
   // Whatever goes wrong on one rank is caught, because the others wait for its word.
@@ -225,21 +319,32 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
     failure = error.what();
   }
   ranks.agree(failure);
+  ranks.require_same("--shares", Json(shares).dump());
   const PlanOptions options = options_of(job.plan, request);
   Json own = resources_here(job, request);
-  if (shares.empty()) try {
-      Recipe part = job.recipe;
-      part.batch = equal_chunks(job.recipe.batch, ranks.size(), granule_of(job.graph))[0];
+  if (shares.empty()) {
+    Recipe part = job.recipe;
+    part.batch = equal_chunks(job.recipe.batch, ranks.size(), granule_of(job.graph))[0];
+    Plan plan;
+    try {
       PlanOptions alone = options;
       alone.deterministic = false;
       alone.chunks = request.chunks;
-      Plan plan = make_plan(job.graph, part, alone);
+      plan = make_plan(job.graph, part, alone);
+      require_valid(plan, job.graph, part.batch);
       keep_the_rest(plan, job.plan);
       keep_slow(plan, job.plan.nodes.front().groups.front().slow);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    ranks.agree(failure);
+    ranks.agree(memory_shortage(ranks, job, plan, Saving::none));
+    try {
       own["speed"] = measured_speed(job, plan, part.batch);
     } catch (const std::exception& error) {
       failure = error.what();
     }
+  }
   ranks.agree(failure);
   const std::vector<std::string> all = ranks.gather(own.dump());
   RankLinks links;
@@ -270,6 +375,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       }
       Plan whole = plan_over_ranks(job.graph, job.recipe, options, resources, shares, update);
       keep_the_rest(whole, job.plan);
+      require_no_fault(wire_hindrances(whole, job.recipe));
       require_valid(whole, job.graph, job.recipe.batch);
       plan_text = to_json(whole, job.graph).dump();
     } catch (const std::exception& error) {
@@ -287,16 +393,16 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
 }
 
 std::string follow_plan(Ranks& ranks, TrainJob& job) {
-  ranks.require_same("version", std::string(version));
-  ranks.require_same("the recipe", job.recipe.fingerprint());
-  ranks.require_same("a plan with fingerprint",
-                     sha256_hex(to_json(job.plan, job.graph).dump()).substr(0, 16));
+  require_same_run(ranks, job);
+  ranks.require_same_values("the plan", to_json(job.plan, job.graph));
   std::string failure;
   Plan whole;
   RankNodes which;
   try {
     which = nodes_of_ranks(job.plan, ranks.hosts());
-    require_no_fault(rank_hindrances(job.plan));
+    std::vector<std::string> hindrances = rank_hindrances(job.plan);
+    std::ranges::move(wire_hindrances(job.plan, job.recipe), std::back_inserter(hindrances));
+    require_no_fault(hindrances);
     whole = in_rank_order(job.plan, which);
     require_fits_here(plan_of_node(whole, static_cast<std::size_t>(ranks.rank())));
   } catch (const std::exception& error) {
@@ -324,7 +430,7 @@ void gather_on_one(TrainJob& job, int workers) {
   job.plan = std::move(plan);
 }
 
-std::string rank_line(const Plan& plan) {
+std::string rank_line(const Plan& plan, const Recipe& recipe) {
   std::string text = std::to_string(plan.nodes.size()) + " ranks:";
   for (std::size_t r = 0; r < plan.nodes.size(); ++r) {
     const DeviceGroup& group = plan.nodes[r].groups.front();
@@ -335,7 +441,10 @@ std::string rank_line(const Plan& plan) {
                  : "GPU ") +
             std::to_string(share_of(plan.nodes[r])) + " samples";
   }
-  return text + "; gradients meet by " + std::string(node_update_name(plan.update));
+  text += "; gradients meet by " + std::string(node_update_name(plan.update));
+  if (recipe.wire_precision != Precision::fp32)
+    text += " in " + std::string(precision_name(recipe.wire_precision));
+  return text;
 }
 
 }  // namespace regatta

@@ -2,6 +2,7 @@
 // the first rank divides the batch among them.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ class Ranks {
  public:
   // Null unless a launcher started this process as one of several; else starts MPI. Ranks on one
   // machine that may use the same CPUs divide them: from here on this process uses only its part.
-  static std::unique_ptr<Ranks> join();
+  static std::unique_ptr<Ranks> join(const PresenceTimes& times = {});
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
@@ -43,17 +44,31 @@ class Ranks {
   void agree(const std::string& failure);
   // Throws likewise unless all ranks have the same text; `what` names it in the message.
   void require_same(const std::string& what, const std::string& text);
+  // The same for an object: the message names the keys whose values differ, and the values.
+  void require_same_values(const std::string& what, const Json& object);
   std::vector<std::string> gather(const std::string& text);
   std::string from_first(const std::string& text);
 
+  // Called by all ranks when the weights are complete: from here on the first rank goes on without
+  // ranks that fall silent, for what is left to do only gathers records.
+  void training_is_over() { training_is_over_ = true; }
+  // Whether the first rank goes on without this one. Always false on the others.
+  bool lost(int rank) const;
+  // The last that a rank does that ends with this code, after training_is_over(): waits until all
+  // others have come here too. If the first rank was left by some, it names them; its end is then
+  // that of all.
+  void part(int code);
+
  private:
-  explicit Ranks(std::shared_ptr<Transport> transport);
+  Ranks(std::shared_ptr<Transport> transport, const PresenceTimes& times);
   void take_own_cpus();
-  void end_without(int rank) const;
+  void fell_silent(int rank) const;
 
   std::shared_ptr<Transport> transport_;
   std::vector<std::string> hosts_, names_, node_names_;
   std::vector<int> machines_;
+  std::atomic<bool> training_is_over_ = false;
+  const PresenceTimes times_;
   std::optional<Presence> presence_;
 };
 
@@ -89,7 +104,8 @@ std::string follow_plan(Ranks& ranks, TrainJob& job);
 // Replaces the job's plan for several ranks by a plan for this process alone.
 void gather_on_one(TrainJob& job, int workers);
 
-// One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; gradients meet by ring".
-std::string rank_line(const Plan& plan);
+// One line for people: "2 ranks: a 4 CPUs 12 samples, b 4 CPUs 4 samples; gradients meet by ring",
+// or "... by ring in bf16".
+std::string rank_line(const Plan& plan, const Recipe& recipe);
 
 }  // namespace regatta

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "plan/rank_plan.h"
-#include "train/memory_check.h"
+#include "train/rank_memory.h"
 #include "train/rank_part.h"
 #include "train/weights.h"
 
@@ -80,15 +80,12 @@ bool NewShares::share_anew(std::int64_t step) {
   Plan whole;
   if (failure.empty()) {
     whole = plan_from_json(Json::parse(ranks_.from_first(text)), job_.graph);
-    try {
-      // The executor that goes makes room for the one that comes.
-      std::vector<MemoryLimit> limits = memory_limits();
-      for (MemoryLimit& limit : limits)
-        limit.left += static_cast<std::int64_t>(executor_->buffer_bytes());
-      require_memory(job_, plan_of_node(whole, static_cast<std::size_t>(ranks_.rank())), limits);
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
+    TrainJob next = job_;
+    take_part(ranks_, next, whole, job_.ranks.place.sites);
+    // The executor that goes makes room for the one that comes.
+    failure = memory_shortage(ranks_, next, next.plan,
+                              ranks_.first() ? Saving::checkpoints : Saving::none,
+                              executor_->buffer_bytes() + executor_->workspace_bytes());
     for (const std::string& each : ranks_.gather(failure))
       if (failure.empty()) failure = each;
   }

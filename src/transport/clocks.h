@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "transport/collectives.h"
 #include "transport/transport.h"
 
 namespace regatta {
@@ -21,8 +22,10 @@ struct ClockOffset {
 
 // Called by all ranks together. Returns the offsets by rank on the first rank, nothing on the
 // others. The first rank asks each other rank for its reading several times, and takes the answer
-// of the shortest round trip as the reading in the middle of that round trip.
+// of the shortest round trip as the reading in the middle of that round trip. What is said of the
+// clock of a rank that is lost means nothing.
 std::vector<ClockOffset> measure_clocks(Transport& transport,
-                                        const ClockReading& clock = steady_nanoseconds);
+                                        const ClockReading& clock = steady_nanoseconds,
+                                        const Lost& lost = {});
 
 }  // namespace regatta

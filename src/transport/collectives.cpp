@@ -16,31 +16,42 @@ std::span<const std::byte> bytes_of(const std::uint64_t& number) {
   return std::as_bytes(std::span(&number, 1));
 }
 
-void send_text(Transport& transport, int to, const std::string& text) {
-  const std::uint64_t length = text.size();
-  wait_for(*transport.send(to, length_tag, bytes_of(length)));
-  for (std::size_t at = 0; at < text.size(); at += longest_piece)
-    wait_for(*transport.send(
-        to, text_tag,
-        std::as_bytes(std::span(text).subspan(at, std::min(longest_piece, text.size() - at)))));
+// Waits until the message is done, or the rank at its other end lost. Whether it is done.
+bool arrives(Message& message, int rank, const Lost& lost) {
+  while (!message.done()) {
+    if (lost && lost(rank)) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
-std::string receive_text(Transport& transport, int from) {
+void send_text(Transport& transport, int to, const std::string& text, const Lost& lost = {}) {
+  const std::uint64_t length = text.size();
+  bool there = arrives(*transport.send(to, length_tag, bytes_of(length)), to, lost);
+  for (std::size_t at = 0; there && at < text.size(); at += longest_piece) {
+    const std::size_t piece = std::min(longest_piece, text.size() - at);
+    there = arrives(
+        *transport.send(to, text_tag, std::as_bytes(std::span(text).subspan(at, piece))), to, lost);
+  }
+}
+
+std::string receive_text(Transport& transport, int from, const Lost& lost = {}) {
   std::uint64_t length = 0;
-  wait_for(*transport.receive(from, length_tag, std::as_writable_bytes(std::span(&length, 1))));
+  if (!arrives(*transport.receive(from, length_tag, std::as_writable_bytes(std::span(&length, 1))),
+               from, lost))
+    return "";
   std::string text(length, '\0');
-  for (std::size_t at = 0; at < text.size(); at += longest_piece)
-    wait_for(*transport.receive(from, text_tag,
-                                std::as_writable_bytes(std::span(text).subspan(
-                                    at, std::min(longest_piece, text.size() - at)))));
+  for (std::size_t at = 0; at < text.size(); at += longest_piece) {
+    const std::size_t piece = std::min(longest_piece, text.size() - at);
+    if (!arrives(*transport.receive(from, text_tag,
+                                    std::as_writable_bytes(std::span(text).subspan(at, piece))),
+                 from, lost))
+      return "";
+  }
   return text;
 }
 
 }  // namespace
-
-void wait_for(Message& message) {
-  while (!message.done()) std::this_thread::sleep_for(std::chrono::microseconds(100));
-}
 
 std::string text_of_first(Transport& transport, const std::string& own) {
   if (transport.rank() > 0) return receive_text(transport, 0);
@@ -48,29 +59,28 @@ std::string text_of_first(Transport& transport, const std::string& own) {
   return own;
 }
 
-std::vector<std::string> texts_on_first(Transport& transport, const std::string& own) {
+std::vector<std::string> texts_on_first(Transport& transport, const std::string& own,
+                                        const Lost& lost) {
   if (transport.rank() > 0) {
     send_text(transport, 0, own);
     return {};
   }
   std::vector<std::string> texts{own};
   for (int rank = 1; rank < transport.size(); ++rank)
-    texts.push_back(receive_text(transport, rank));
+    texts.push_back(receive_text(transport, rank, lost));
   return texts;
 }
 
-std::vector<std::string> gather_texts(Transport& transport, const std::string& own) {
-  std::vector<std::string> texts(static_cast<std::size_t>(transport.size()));
+std::vector<std::string> gather_texts(Transport& transport, const std::string& own,
+                                      const Lost& lost) {
+  std::vector<std::string> texts = texts_on_first(transport, own, lost);
+  texts.resize(static_cast<std::size_t>(transport.size()));
   if (transport.rank() > 0) {
-    send_text(transport, 0, own);
     for (std::string& text : texts) text = receive_text(transport, 0);
     return texts;
   }
-  texts[0] = own;
   for (int rank = 1; rank < transport.size(); ++rank)
-    texts[static_cast<std::size_t>(rank)] = receive_text(transport, rank);
-  for (int rank = 1; rank < transport.size(); ++rank)
-    for (const std::string& text : texts) send_text(transport, rank, text);
+    for (const std::string& text : texts) send_text(transport, rank, text, lost);
   return texts;
 }
 

@@ -3,6 +3,7 @@
 // tests.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -34,6 +35,10 @@ class Transport {
   virtual void open_channels(int count) = 0;
   // Ends all ranks, now, with this exit code; used when waiting for them would be in vain.
   [[noreturn]] virtual void end_all(int code) = 0;
+  // Limits how long the destructor waits for the other ranks to reach theirs: after `patience` it
+  // ends all ranks with this exit code. Without this call: 15 s, and 75, the code of runs that can
+  // be tried again.
+  virtual void end_within(std::chrono::milliseconds patience, int code) = 0;
 };
 
 // Tags below this are for collectives.h and control messages.

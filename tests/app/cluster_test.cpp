@@ -19,6 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
+// Variables that mpirun hands to ranks, beside those that it was already told to.
+std::string handed_to_ranks(const std::string& more) {
+  const char* before = std::getenv("OMPI_MCA_mca_base_env_list");
+  return before ? std::string(before) + ";" + more : more;
+}
+
 class Cluster : public testing::Test {
  protected:
   void SetUp() override {
@@ -77,8 +83,9 @@ class Cluster : public testing::Test {
   const std::string script_ = (test_files() / "scripts/cluster").string();
   // A name of this process's own, so that tests side by side do not meet.
   const ScopedVariable name_{"CLUSTER_NAME", "regatta-test-" + std::to_string(::getpid())};
-  // Ranks get it from mpirun: nodes share this machine's CPUs, and so may other tests.
-  const ScopedVariable unbound_{"OMPI_MCA_mca_base_env_list", "STARPU_WORKERS_NOBIND=1"};
+  // Nodes share this machine's CPUs, and so may other tests.
+  const ScopedVariable unbound_{"OMPI_MCA_mca_base_env_list",
+                                handed_to_ranks("STARPU_WORKERS_NOBIND=1")};
   bool up_ = false;
 };
 
@@ -111,6 +118,25 @@ TEST_F(Cluster, ARunGoesOnWithoutANodeThatDied) {
   EXPECT_NE(result.output.find("n2 cannot be reached"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("2 ranks: n0 "), std::string::npos) << result.output;
   EXPECT_EQ(weights("ranks"), weights_of_one_process("120"));
+}
+
+TEST(TortureRanks, IsSkippedInOneLineWhereNodesCannotBeMade) {
+  const fs::path script = test_files() / "scripts/torture-ranks";
+  if (!fs::exists(script)) GTEST_SKIP() << "a package does not have scripts/torture-ranks";
+  if (run_program({"/bin/sh", "-c", "command -v python3"}).status != 0)
+    GTEST_SKIP() << "there is no python3 here";
+  // The script calls the one beside it.
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "scripts");
+  fs::copy_file(script, folder.path() / "scripts/torture-ranks");
+  const fs::path refusing = folder.file(
+      "scripts/cluster", "#!/bin/sh\necho 'cluster: no privileges for namespaces' >&2\nexit 2\n");
+  fs::permissions(refusing, fs::perms::owner_all);
+  const ProgramResult result = run_program({folder.path() / "scripts/torture-ranks"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(
+      result.output,
+      "torture-ranks: skipped, no run was disturbed: cluster: no privileges for namespaces\n");
 }
 
 }  // namespace

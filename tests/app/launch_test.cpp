@@ -75,5 +75,30 @@ TEST_F(Launch, AHostThatCannotBeReachedIsAMistakeOfOneLine) {
     }
 }
 
+// In place of mpirun: leaves the run given as FINISHED in the folder asked for, and ends as if a
+// rank had then been lost.
+TEST_F(Launch, ARunThatLosesARankAfterItsLastStepIsComplete) {
+  const fs::path finished = folder_.path() / "finished";
+  const std::vector<std::string> tiny{
+      "--model", "tiny",    "--data", "synth:1x12x12/3@40", "--test", "none", "--batch",
+      "8",       "--steps", "3",      "--workers",          "1",      "--out"};
+  const auto to = [&](const fs::path& folder) {
+    std::vector<std::string> words = tiny;
+    words.push_back(folder.string());
+    return words;
+  };
+  std::vector<std::string> alone = to(finished);
+  alone.insert(alone.begin(), "train");
+  ASSERT_EQ(ProgramProcess(alone, said_).wait(), 0) << read_file(said_);
+  const fs::path mpirun = folder_.file(
+      "mpirun", "#!/bin/sh\ncp -r '" + finished.string() + "' '" + run_.string() + "'\nexit 75\n");
+  fs::permissions(mpirun, fs::perms::owner_all);
+  const ScopedVariable path("PATH", folder_.path().string() + ":" + ::getenv("PATH"));
+  EXPECT_EQ(ProgramProcess(two_ranks(to(run_)), said_).wait(), 0);
+  const std::string said = read_file(said_);
+  EXPECT_THAT(said, HasSubstr("ended with code 75 after all its 3 steps"));
+  EXPECT_THAT(said, HasSubstr((run_ / "checkpoints/step-3").string() + " are complete"));
+}
+
 }  // namespace
 }  // namespace regatta

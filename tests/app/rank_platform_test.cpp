@@ -7,10 +7,15 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "platform/wiring.h"
+#include "profile/store.h"
+#include "support/temporary_folder.h"
 
 namespace regatta::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 Plan plan_for(std::size_t ranks) {
   Plan plan;
@@ -74,6 +79,44 @@ TEST(RankPlatform, RanksOfOneMachineAreNearEachOther) {
   RankLinks links(3, std::vector<LinkSpeed>(3, {1e8, 1e-4}));
   links[0][1] = links[1][0] = {5e9, 1e-6};
   expect_links({links, {0, 0, 1}, {1, 1, 2}});
+}
+
+// A profile whose only task takes so many seconds.
+void write_profile(const fs::path& file, double seconds) {
+  Profile profile;
+  profile.learn(std::vector<Observation>(8, {"some task", 1, 1, seconds}));
+  fs::create_directories(file.parent_path());
+  write_file(file, to_json(profile, {}).dump());
+}
+
+TEST(RankPlatform, EveryRankHasTheProfileOfItsMachine) {
+  const TemporaryFolder run;
+  RankNetwork network{{{{}, {1e8, 4e-5}}, {{1e8, 4e-5}, {}}}, {0, 1}, {1, 1}, {}};
+  network.profiles = {"profiles/rank-0.json", "profiles/rank-1.json"};
+  write_profile(run.path() / network.profiles[0], 1e-3);
+  write_profile(run.path() / network.profiles[1], 5e-3);
+  EXPECT_TRUE(network.all_have_profiles());
+  const Platform platform = platform_of_ranks(plan_for(2), network);
+  const sim::Profiles profiles = network.profiles_in(run.path(), nullptr);
+  const auto seconds_of = [&](std::size_t rank) {
+    const std::string& name = platform.nodes[rank].groups.front().costs.profile;
+    return profiles.at(name)->find("some task")->at(1, 1).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds_of(0), 1e-3);
+  EXPECT_DOUBLE_EQ(seconds_of(1), 5e-3);
+}
+
+TEST(RankPlatform, ARankThatHadMeasuredNothingHasTheCostsOfThisMachine) {
+  const TemporaryFolder run;
+  RankNetwork network{{{{}, {1e8, 4e-5}}, {{1e8, 4e-5}, {}}}, {0, 1}, {1, 1}, {}};
+  network.profiles = {"", "profiles/rank-1.json"};
+  write_profile(run.path() / network.profiles[1], 5e-3);
+  EXPECT_FALSE(network.all_have_profiles());
+  const auto other = std::make_shared<const Profile>();
+  const Platform platform = platform_of_ranks(plan_for(2), network);
+  EXPECT_EQ(
+      network.profiles_in(run.path(), other).at(platform.nodes[0].groups.front().costs.profile),
+      other);
 }
 
 TEST(RankPlatform, ARecordWithoutLinksIsRefused) {

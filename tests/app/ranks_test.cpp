@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <fstream>
+#include <iostream>
 #include <map>
 
 #include "base/files.h"
@@ -16,6 +18,7 @@
 #include "trace/merge.h"
 #include "trace/store.h"
 #include "train/checkpoint.h"
+#include "tune/stored_profile.h"
 
 namespace regatta {
 namespace {
@@ -171,15 +174,30 @@ TEST_F(RankedProgram, OneStoreHoldsTheTasksOfAllRanksByNode) {
 }
 
 TEST_F(RankedProgram, CompareLaysArrivalsOfEachRankSideBySide) {
+  const ScopedVariable profiles{"REGATTA_PROFILES", (folder_.path() / "profiles").string()};
+  // A rank's profile is that of the machine with the rank's number of CPUs.
+  for (MachineMark mark = profile_store().mark(); mark.cores > 0; --mark.cores)
+    ProfileStore(mark).learn(std::vector<Observation>(8, {"some task", 1, 1, 1e-3}));
   const ProgramResult trained =
       mpirun(2, train("run", {"--steps", "6", "--shares", "20,12", "--segments", "block",
                               "--update", "ring", "--trace", "--trace-steps", "2:5"}));
   ASSERT_EQ(trained.status, 0) << trained.output;
   const std::string run = (folder_.path() / "run").string();
   const fs::path json = folder_.path() / "compare.json";
+  // The machine that compares has measured nothing: the profile comes from the run.
+  const ScopedVariable elsewhere{"REGATTA_PROFILES", (folder_.path() / "nothing").string()};
   const ProgramResult compared =
       run_program({regatta_program().string(), "compare", run, "--json", json.string()});
   ASSERT_EQ(compared.status, 0) << compared.output;
+  EXPECT_NE(compared.output.find("with the costs that it had measured"), std::string::npos)
+      << compared.output;
+  EXPECT_TRUE(profile_from_json(read_json(fs::path(run) / "profiles/rank-0.json"))
+                  .profile.find("some task"));
+  const ProgramResult simulated = run_program({regatta_program().string(), "simulate", run});
+  EXPECT_EQ(simulated.status, 0) << simulated.output;
+  for (const Json& node : run_json("run")["plan"]["nodes"])
+    EXPECT_NE(simulated.output.find(node["name"].get<std::string>()), std::string::npos)
+        << simulated.output;
   std::map<std::string, Json> rows;
   const Json result = read_json(json);
   for (const Json& row : result["rows"]) rows[row["quantity"].get<std::string>()] = row;
@@ -230,6 +248,7 @@ TEST_F(RankedProgram, BenchScalingMeasuresNumbersOfRanks) {
   for (const Json& row : rows) {
     EXPECT_GT(row["images_per_s"].get<double>(), 0);
     EXPECT_GT(row["ideal_images_per_s"].get<double>(), 0);
+    EXPECT_TRUE(row.contains("taken_by_others"));
   }
   EXPECT_EQ(rows[0]["ranks"], 1);
   EXPECT_DOUBLE_EQ(rows[0]["speedup"].get<double>(), 1);
@@ -252,7 +271,7 @@ TEST(BenchRanks, KeepsWhatWasMeasuredIfTheExchangeCannotBe) {
 case "$*" in
   *--trace*) echo "regatta: the disk is full"; exit 1;;
   *"bench cell"*) echo "100 images/s"; echo "100 images/s";;
-  *) while [ "$1" != --json ]; do shift; done; echo '{"images_per_s": 150}' > "$2";;
+  *) while [ "$1" != --json ]; do shift; done; echo '{"images_per_s": 150, "taken_by_others": 0.5}' > "$2";;
 esac
 )");
   fs::permissions(mpirun, fs::perms::owner_all);
@@ -267,6 +286,8 @@ esac
   EXPECT_EQ(row["images_per_s"], 150);
   EXPECT_EQ(row["ideal_images_per_s"], 200);
   EXPECT_TRUE(row["exchange_s"].is_null());
+  EXPECT_EQ(row["taken_by_others"], 0.5);
+  EXPECT_NE(result.output.find("disturbed: others took 50%"), std::string::npos) << result.output;
 }
 
 // A plan for two nodes of one core each, the first three times as fast, that are no hosts of ours.
@@ -365,6 +386,16 @@ TEST_F(RankedProgram, AMistakeIsToldOnceAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(folder_.path() / "run"));
 }
 
+// Before shares are known, speeds are measured on equal ones: 16 samples each here.
+TEST_F(RankedProgram, ChunksThatAreNotAShareAreRefusedBeforeAnythingIsMeasured) {
+  const ProgramResult fewer = mpirun(2, train("run", {"--chunks", "8,4"}));
+  EXPECT_EQ(fewer.status, 2) << fewer.output;
+  EXPECT_NE(fewer.output.find("hold 12 samples, the batch 16"), std::string::npos) << fewer.output;
+  const ProgramResult both = mpirun(2, train("run", {"--chunks", "8,8", "--shares", "20,12"}));
+  EXPECT_EQ(both.status, 2) << both.output;
+  EXPECT_NE(both.output.find("drop --shares"), std::string::npos) << both.output;
+}
+
 // Only the first rank writes: where it cannot, the others must not wait for it.
 TEST_F(RankedProgram, ARunFolderThatCannotBeWrittenEndsAllRanks) {
   const ProgramResult begun = mpirun(2, train("run", {"--steps", "2"}));
@@ -387,7 +418,144 @@ TEST_F(RankedProgram, ARankWithOtherSettingsIsNamed) {
                  "--batch", "8", "--steps", "1", "--out", (folder_.path() / "run").string()});
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.output.find("regatta: rank 1 on "), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("the recipe"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find(" in the recipe: seed is 2 instead of 1; all ranks need the same"),
+            std::string::npos)
+      << result.output;
+}
+
+TEST_F(RankedProgram, ARankWithOtherDataOrAnotherGoalIsNamed) {
+  const auto with = [&](const std::string& more) {
+    return mpirun(2,
+                  {"sh", "-c", "r=$OMPI_COMM_WORLD_RANK; exec \"$0\" \"$@\" " + more,
+                   regatta_program().string(), "train", "--model", "tiny", "--batch", "8", "--test",
+                   "none", "--shares", "equal", "--out", (folder_.path() / "run").string()});
+  };
+  const ProgramResult data = with("--steps 1 --data synth:1x12x12/3@4$r");
+  EXPECT_EQ(data.status, 2);
+  EXPECT_NE(data.output.find(" in the recipe: content of data."), std::string::npos) << data.output;
+  const ProgramResult goal = with("--data synth:1x12x12/3@40 --steps $((r + 1))");
+  EXPECT_EQ(goal.status, 2);
+  EXPECT_NE(goal.output.find(" in the run: last step is 2 instead of 1"), std::string::npos)
+      << goal.output;
+}
+
+TEST_F(RankedProgram, ARankThatStartsFromOtherWeightsIsNamed) {
+  const fs::path trained = folder_.path() / "trained";
+  for (const char* steps : {"1", "2"})
+    ASSERT_EQ(run_program(train(std::string("trained-") + steps,
+                                {"--steps", steps, "--granularity", "fixed"}))
+                  .status,
+              0);
+  Words words{"sh", "-c",
+              "exec \"$0\" \"$@\" --init " + trained.string() +
+                  "-$((OMPI_COMM_WORLD_RANK + 1))/checkpoints/step-$((OMPI_COMM_WORLD_RANK + 1))/"
+                  "model.safetensors"};
+  const Words program = train("run", {"--steps", "1", "--shares", "equal"});
+  words.insert(words.end(), program.begin(), program.end());
+  const ProgramResult result = mpirun(2, words);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.output.find("has started from weights with checksum "), std::string::npos)
+      << result.output;
+}
+
+TEST_F(RankedProgram, GradientsInBf16AreOfTheRecipeAndConcernSeveralRanksAlone) {
+  const ProgramResult trained =
+      mpirun(2, train("run", {"--steps", "2", "--shares", "20,12", "--wire-precision", "bf16",
+                              "--update", "ring"}));
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  EXPECT_NE(trained.output.find("gradients meet by ring in bf16"), std::string::npos)
+      << trained.output;
+  EXPECT_EQ(run_json("run")["recipe"]["wire_precision"], "bf16");
+  ASSERT_EQ(
+      mpirun(2, train("full", {"--steps", "2", "--shares", "20,12", "--update", "ring"})).status,
+      0);
+  EXPECT_NE(weights("run"), weights("full"));
+
+  const Words again{regatta_program().string(),        "train",   "--resume",
+                    (folder_.path() / "run").string(), "--steps", "3"};
+  Words other = again;
+  other.insert(other.end(), {"--wire-precision", "fp32"});
+  const ProgramResult refused = run_program(other);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.output.find("--wire-precision cannot be changed by --resume"),
+            std::string::npos)
+      << refused.output;
+  const ProgramResult alone = run_program(again);
+  EXPECT_EQ(alone.status, 0) << alone.output;
+  EXPECT_NE(alone.output.find("this run is a single process, and rounds none"), std::string::npos)
+      << alone.output;
+}
+
+TEST_F(RankedProgram, OneProcessComputesTheSameBitsWhateverTheWirePrecision) {
+  for (const char* precision : {"fp32", "bf16"})
+    ASSERT_EQ(run_program(train(precision, {"--steps", "3", "--workers", "1", "--granularity",
+                                            "fixed", "--wire-precision", precision}))
+                  .status,
+              0);
+  EXPECT_EQ(weights("bf16"), weights("fp32"));
+}
+
+TEST_F(RankedProgram, GradientsInBf16AreRefusedWithDeterministicAndWithMpisOwnSum) {
+  const ProgramResult alone =
+      run_program(train("run", {"--steps", "1", "--wire-precision", "bf16", "--deterministic"}));
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_NE(alone.output.find("drop it or --deterministic"), std::string::npos) << alone.output;
+  const ProgramResult two =
+      mpirun(2, train("run", {"--steps", "1", "--shares", "equal", "--wire-precision", "bf16",
+                              "--update", "mpi"}));
+  EXPECT_EQ(two.status, 2);
+  EXPECT_NE(two.output.find("use another --update than mpi"), std::string::npos) << two.output;
+  EXPECT_FALSE(fs::exists(folder_.path() / "run"));
+}
+
+// What every rank of RanksThatEnd runs, started by mpirun. Its limits are short, and long enough
+// for a busy machine.
+class RankedEnd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!launch_environment()) GTEST_SKIP() << "RanksThatEnd starts these by mpirun";
+  }
+  static std::unique_ptr<Ranks> joined() {
+    return Ranks::join({std::chrono::milliseconds(20), std::chrono::milliseconds(1500)});
+  }
+};
+
+TEST_F(RankedEnd, WithoutARankThatStopsAfterTheLastStep) {
+  const std::unique_ptr<Ranks> ranks = joined();
+  ranks->training_is_over();
+  if (ranks->rank() == 1) ::raise(SIGSTOP);
+  const std::vector<std::string> gathered = ranks->gather("records");
+  ranks->part(0);
+  if (ranks->first()) std::cout << "went on without '" << gathered[1] << "'" << std::endl;
+}
+
+TEST_F(RankedEnd, WithoutARankThatStopsAfterItHasParted) {
+  const std::unique_ptr<Ranks> ranks = joined();
+  ranks->training_is_over();
+  ranks->part(0);
+  if (ranks->rank() == 1) ::raise(SIGSTOP);
+}
+
+class RanksThatEnd : public RankedProgram {
+ protected:
+  static ProgramResult three_ranks(const std::string& test) {
+    const fs::path self = fs::read_symlink("/proc/self/exe");
+    return mpirun(3, {self.string(), "--gtest_filter=RankedEnd." + test, "--gtest_brief=1"});
+  }
+};
+
+TEST_F(RanksThatEnd, AreNotHeldUpByOneThatStopsAfterTheLastStep) {
+  const ProgramResult result = three_ranks("WithoutARankThatStopsAfterTheLastStep");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("fell silent after the last step: rank 1 on "), std::string::npos)
+      << result.output;
+  EXPECT_NE(result.output.find("went on without ''"), std::string::npos) << result.output;
+}
+
+TEST_F(RanksThatEnd, AreNotHeldUpByOneThatStopsInItsEnd) {
+  const ProgramResult result = three_ranks("WithoutARankThatStopsAfterItHasParted");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("another rank does not end"), std::string::npos) << result.output;
 }
 
 TEST_F(RankedProgram, DataMissingOnOneRankNamesIt) {

@@ -136,7 +136,7 @@ TEST_F(RecipeFlagsTest, AResumedRunTakesTheSameSteps) {
 TEST_F(RecipeFlagsTest, GroupsOfBatchNormAreTheRunsOnAnyPlan) {
   const auto train_groups = [&](const std::string& flags, const std::string& out) {
     return run_regatta(
-        words("train --model resnet18 --data synth:3x32x32/3@40 --batch 12 --granularity fixed "
+        words("train --model resnet20 --data synth:3x32x32/3@40 --batch 12 --granularity fixed "
               "--batch-norm group:5 --test none --out " +
               at(out) + " " + flags));
   };

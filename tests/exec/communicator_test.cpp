@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cmath>
 #include <future>
-#include <numeric>
+#include <limits>
 
 #include "base/error.h"
 #include "exec/executor.h"
@@ -28,11 +30,44 @@ std::vector<std::string> names_of(int ranks) {
   return names;
 }
 
-// What the ranks have after the exchange of these.
+// A transport that counts the bytes of its rank's gradients.
+class CountingTransport : public Transport {
+ public:
+  CountingTransport(std::shared_ptr<Transport> by, std::atomic<std::size_t>& bytes)
+      : by_(std::move(by)), bytes_(bytes) {}
+  int rank() const override { return by_->rank(); }
+  int size() const override { return by_->size(); }
+  int largest_tag() const override { return by_->largest_tag(); }
+  std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) override {
+    if (tag >= first_free_tag) bytes_ += data.size();
+    return by_->send(to, tag, data);
+  }
+  std::unique_ptr<Message> receive(int from, int tag, std::span<std::byte> data) override {
+    return by_->receive(from, tag, data);
+  }
+  std::unique_ptr<Message> sum(int channel, std::span<float> values) override {
+    return by_->sum(channel, values);
+  }
+  void open_channels(int count) override { by_->open_channels(count); }
+  void end_all(int code) override { by_->end_all(code); }
+  void end_within(std::chrono::milliseconds patience, int code) override {
+    by_->end_within(patience, code);
+  }
+
+ private:
+  std::shared_ptr<Transport> by_;
+  std::atomic<std::size_t>& bytes_;
+};
+
+// What the ranks have after the exchange of these. `bytes`: that they sent.
 std::vector<std::vector<float>> exchanged(NodeUpdate update,
-                                          std::vector<std::vector<float>> gradients) {
+                                          std::vector<std::vector<float>> gradients,
+                                          bool as_bf16 = false, std::size_t* bytes = nullptr) {
   const int ranks = static_cast<int>(gradients.size());
-  const auto transports = in_process_ranks(ranks);
+  std::vector<std::shared_ptr<Transport>> transports = in_process_ranks(ranks);
+  std::atomic<std::size_t> sent = 0;
+  for (std::shared_ptr<Transport>& each : transports)
+    each = std::make_shared<CountingTransport>(each, sent);
   std::vector<std::unique_ptr<Communicator>> communicators;
   std::vector<std::promise<void>> arrived(gradients.size());
   for (int rank = 0; rank < ranks; ++rank) {
@@ -41,6 +76,7 @@ std::vector<std::vector<float>> exchanged(NodeUpdate update,
         transports[static_cast<std::size_t>(rank)], names_of(ranks), most_messages(place), 1));
     std::vector<float>& own = gradients[static_cast<std::size_t>(rank)];
     Travel travel;
+    travel.as_bf16 = as_bf16;
     for (const ExchangeRound& round : exchange_rounds(place, own.size())) {
       ByteRound& made = travel.rounds.emplace_back();
       for (const Transfer& each : round) {
@@ -57,22 +93,36 @@ std::vector<std::vector<float>> exchanged(NodeUpdate update,
     communicators.back()->start(std::move(travel));
   }
   for (std::promise<void>& each : arrived) each.get_future().wait();
+  if (bytes) *bytes = sent;
   return gradients;
 }
 
+constexpr NodeUpdate sums_anywhere[]{NodeUpdate::ring,         NodeUpdate::tree,
+                                     NodeUpdate::hierarchical, NodeUpdate::server_cpu,
+                                     NodeUpdate::server_gpu,   NodeUpdate::replicated};
+
+// Positive numbers that all differ, of each rank.
+std::vector<std::vector<float>> fractions(int ranks, std::size_t elements) {
+  std::vector<std::vector<float>> gradients(static_cast<std::size_t>(ranks));
+  for (std::size_t r = 0; r < gradients.size(); ++r)
+    for (std::size_t i = 0; i < elements; ++i)
+      gradients[r].push_back(1.0f / static_cast<float>(1 + i + 7 * r));
+  return gradients;
+}
+
+std::vector<double> sums_of(const std::vector<std::vector<float>>& gradients) {
+  std::vector<double> sums(gradients.front().size());
+  for (const std::vector<float>& each : gradients)
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += each[i];
+  return sums;
+}
+
 TEST(ExchangeRounds, EveryWayGivesEveryRankTheSameSum) {
-  for (const NodeUpdate update :
-       {NodeUpdate::ring, NodeUpdate::tree, NodeUpdate::hierarchical, NodeUpdate::server_cpu,
-        NodeUpdate::server_gpu, NodeUpdate::replicated})
+  for (const NodeUpdate update : sums_anywhere)
     for (const int ranks : {2, 3, 4, 7})
       for (const std::size_t elements : {1u, 5u, 1000u}) {
-        std::vector<std::vector<float>> gradients(static_cast<std::size_t>(ranks));
-        std::vector<double> sums(elements);
-        for (std::size_t r = 0; r < gradients.size(); ++r)
-          for (std::size_t i = 0; i < elements; ++i) {
-            gradients[r].push_back(1.0f / static_cast<float>(1 + i + 7 * r));
-            sums[i] += gradients[r].back();
-          }
+        const auto gradients = fractions(ranks, elements);
+        const std::vector<double> sums = sums_of(gradients);
         const auto results = exchanged(update, gradients);
         for (const std::vector<float>& result : results)
           ASSERT_EQ(result, results.front())
@@ -81,6 +131,60 @@ TEST(ExchangeRounds, EveryWayGivesEveryRankTheSameSum) {
           ASSERT_NEAR(results.front()[i], sums[i], 1e-6 * sums[i])
               << node_update_name(update) << ", " << ranks << " ranks, element " << i;
       }
+}
+
+// Rounding to bf16 moves a number by at most 2^-8 of it, and no term is rounded more often than
+// there are ranks.
+TEST(ExchangeRounds, InBf16EveryWayGivesEveryRankTheSameBitsOfANearbySum) {
+  for (const NodeUpdate update : sums_anywhere)
+    for (const int ranks : {2, 3, 4, 7})
+      for (const std::size_t elements : {1u, 5u, 1000u}) {
+        const auto gradients = fractions(ranks, elements);
+        const std::vector<double> sums = sums_of(gradients);
+        const auto results = exchanged(update, gradients, /*as_bf16=*/true);
+        for (const std::vector<float>& result : results)
+          ASSERT_EQ(result, results.front())
+              << node_update_name(update) << ", " << ranks << " ranks: bits differ";
+        const double bound = 1.02 * ranks / 256;
+        double moved = 0;
+        for (std::size_t i = 0; i < elements; ++i) {
+          ASSERT_NEAR(results.front()[i], sums[i], bound * sums[i])
+              << node_update_name(update) << ", " << ranks << " ranks, element " << i;
+          moved = std::max(moved, std::abs(results.front()[i] - sums[i]) / sums[i]);
+        }
+        if (elements > 100) {
+          EXPECT_GT(moved, 1e-4) << node_update_name(update) << ": nothing was rounded";
+        }
+      }
+}
+
+TEST(ExchangeRounds, InBf16HalfTheBytesTravel) {
+  for (const NodeUpdate update : sums_anywhere)
+    for (const int ranks : {2, 3, 4}) {
+      std::size_t full = 0, half = 0;
+      exchanged(update, fractions(ranks, 1000), false, &full);
+      exchanged(update, fractions(ranks, 1000), true, &half);
+      EXPECT_GT(half, 0u);
+      EXPECT_EQ(2 * half, full) << node_update_name(update) << ", " << ranks << " ranks";
+    }
+}
+
+// Of two ranks each adds what the other sent to what it sent itself. A bf16 has 7 bits after the
+// point, so each first term lies in the middle between two.
+TEST(ExchangeRounds, WhatIsSentIsRoundedToNearestEvenAndStaysWhatItIs) {
+  const float step = 1.0f / 128, none = std::numeric_limits<float>::quiet_NaN();
+  const auto results =
+      exchanged(NodeUpdate::replicated,
+                {{1 + step / 2, 1 + 3 * step / 2, 1 + step, -(1 + step / 2) * 1.0001f, none},
+                 {0, 0, 0, 0, 1}},
+                /*as_bf16=*/true);
+  for (const std::vector<float>& each : results) {
+    EXPECT_EQ(each[0], 1);
+    EXPECT_EQ(each[1], 1 + 2 * step);
+    EXPECT_EQ(each[2], 1 + step);
+    EXPECT_EQ(each[3], -(1 + step));
+    EXPECT_TRUE(std::isnan(each[4]));
+  }
 }
 
 TEST(ExchangeRounds, AChainHandsTheLastRanksTotalToAll) {

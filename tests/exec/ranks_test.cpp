@@ -17,6 +17,10 @@
 #include "support/executor_run.h"
 #include "support/grouped.h"
 #include "support/mpirun.h"
+#include "train/batches.h"
+#include "train/memory_check.h"
+#include "train/weights.h"
+#include "transport/collectives.h"
 #include "transport/launcher.h"
 
 namespace regatta {
@@ -241,6 +245,37 @@ TEST_F(RankedRun, ClippingMeasuresTheGradientOfTheWholeBatch) {
     EXPECT_LT(relative_distance(run.parameters[p], alone.parameters[p]), 1e-4) << p;
 }
 
+// One step of `tiny` by this way with gradients that travel as bf16: all ranks have the same bits
+// of the gradient and of the parameters, and the gradient is at most as far from that of one
+// process as roundings to bf16, one for each rank, may move it: each by less than 2^-9 in the mean.
+void expect_rounded_gradients(NodeUpdate update) {
+  constexpr std::int64_t batch = 12;
+  const Graph graph = fuse(build_model("tiny"));
+  const ReferenceInput<float> input = make_input<float>(graph, batch);
+  OptimizerSettings sgd;
+  sgd.learning_rate = 0.01;
+  const ExecutedRun alone = execute_by(sgd, graph, plan_for(graph, batch, {}), input, 1);
+  const RankedPlan plan = ranked(graph, batch, {}, shares_for(batch, Shares::uneven), update);
+  const ExecutedRun run =
+      execute_by(sgd, graph, plan.own, input, 1, plan.ranks, Precision::fp32, Precision::bf16);
+  const double apart = distance(joined(run.gradients), joined(alone.gradients));
+  EXPECT_LT(apart, ranks()->size() / 512.0) << node_update_name(update);
+  EXPECT_GT(apart, 1e-4) << node_update_name(update) << ": nothing was rounded";
+  std::string bits;
+  for (const Tensors<float>& tensors : {run.gradients, run.parameters})
+    for (const std::vector<float>& each : tensors)
+      bits.append(reinterpret_cast<const char*>(each.data()), each.size() * sizeof(float));
+  for (const std::string& each : gather_texts(*ranks(), bits))
+    EXPECT_TRUE(each == bits) << node_update_name(update) << ": the ranks' bits differ";
+}
+
+TEST_F(RankedRun, GradientsThatTravelAsBf16AreNearAndTheSameOnAllRanks) {
+  for (const NodeUpdate update :
+       {NodeUpdate::ring, NodeUpdate::tree, NodeUpdate::hierarchical, NodeUpdate::server_cpu,
+        NodeUpdate::replicated, NodeUpdate::chain})
+    expect_rounded_gradients(update);
+}
+
 // An executor of this rank for `tiny`, and steps of it.
 class Tiny {
  public:
@@ -301,6 +336,31 @@ TEST_F(RankedRun, ALossThatIsNotANumberOnOneRankStopsAllBeforeTheStep) {
   EXPECT_EQ(tiny.executor().parameter(ParameterId{0}), before);
   const std::string where = tiny.executor().find_not_finite(broken);
   EXPECT_EQ(where.empty(), ranks()->rank() + 1 < ranks()->size());
+}
+
+// Chunks of both ranks meet, and what a rank needs for that depends on the chunks of the other.
+TEST_F(RankedRun, TheBuffersOfARankAreKnownBeforehand) {
+  JobOptions options;
+  options.model = "resnet20";
+  options.data = "synth:3x16x16/10@64";
+  options.batch = 16;
+  options.test = "none";
+  options.workers = 1;
+  TrainJob job = make_job(options);
+  const Visits visits{job.data, std::make_shared<const std::vector<std::int64_t>>(
+                                    job.data->order(1, 0, /*shuffle=*/false))};
+  for (const NodeUpdate update : {NodeUpdate::ring, NodeUpdate::chain, NodeUpdate::replicated}) {
+    RankedPlan part =
+        ranked(job.graph, options.batch, {}, shares_for(options.batch, Shares::uneven), update);
+    job.plan = std::move(part.own);
+    job.ranks = std::move(part.ranks);
+    Executor executor(job.graph, job.plan, job.exec_options(true));
+    initialise_weights(executor, 1);
+    // Samples have a buffer for each step in flight.
+    for (int step = 0; step < job.plan.steps_in_flight; ++step)
+      executor.wait(executor.submit(ListKind::train, train_batch(visits, 0, 16, job.recipe, 0)));
+    EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes()) << node_update_name(update);
+  }
 }
 
 TEST_F(RankedRun, WishesOfAnyRankReachAll) {
@@ -369,7 +429,7 @@ class RanksOverMpi : public testing::Test {
 
 TEST_F(RanksOverMpi, TwoRanksPassAll) { expect_success(2, "RankedRun.*:*RankedParity.*"); }
 TEST_F(RanksOverMpi, ThreeRanksPassThoseThatTellThemApart) {
-  expect_success(3, "RankedRun.Deterministic*:*RankedParity*tiny*");
+  expect_success(3, "RankedRun.Deterministic*:RankedRun.*Bf16*:*RankedParity*tiny*");
 }
 TEST_F(RanksOverMpi, AFailingRankEndsAll) { expect_success(3, "RankedFailure.*"); }
 TEST_F(RanksOverMpi, ASumThatIsGivenUpDoesNoHarm) { expect_success(2, "RankedSum.*"); }

@@ -55,6 +55,40 @@ TEST(RankPlan, DeterministicSharesAreWholeChunksOfOneProcess) {
             std::string::npos);
 }
 
+TEST(RankPlan, GradientsInBf16AreRefusedWhereTheyCannotBeSentSo) {
+  Recipe recipe = recipe_of(96);
+  recipe.wire_precision = Precision::bf16;
+  Plan plan;
+  for (const NodeUpdate update :
+       {NodeUpdate::ring, NodeUpdate::tree, NodeUpdate::hierarchical, NodeUpdate::server_cpu,
+        NodeUpdate::replicated, NodeUpdate::chain}) {
+    plan.update = update;
+    EXPECT_TRUE(wire_hindrances(plan, recipe).empty()) << node_update_name(update);
+  }
+  plan.update = NodeUpdate::mpi;
+  EXPECT_EQ(wire_hindrances(plan, recipe).size(), 1u);
+  EXPECT_TRUE(wire_hindrances(plan, recipe_of(96)).empty());
+  plan.update = NodeUpdate::chain;
+  plan.deterministic = true;
+  ASSERT_EQ(wire_hindrances(plan, recipe).size(), 1u);
+  EXPECT_NE(wire_hindrances(plan, recipe).front().find("--deterministic"), std::string::npos);
+}
+
+TEST(Recipe, TellsHowGradientsTravelOnlyIfTheyAreRounded) {
+  const Recipe plain = recipe_of(96);
+  EXPECT_FALSE(plain.to_json().contains("wire_precision"));
+  Recipe rounded = plain;
+  rounded.wire_precision = Precision::bf16;
+  EXPECT_NE(rounded.fingerprint(), plain.fingerprint());
+  Recipe whole = rounded;  // with what a recipe from JSON needs
+  whole.input = Shape::parse("1x28x28");
+  EXPECT_EQ(recipe_from_json(whole.to_json()).wire_precision, Precision::bf16);
+  Json json = whole.to_json();
+  json["wire_precision"] = "tf32";
+  EXPECT_NE(error_text([&] { recipe_from_json(json); }).find("use fp32 or bf16"),
+            std::string::npos);
+}
+
 TEST(RankPlan, WholeChunkSharesAreNearThoseWanted) {
   const Sizes eight(8, 12);
   EXPECT_EQ(whole_chunk_shares(eight, {48, 48}), (Sizes{48, 48}));

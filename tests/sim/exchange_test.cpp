@@ -5,6 +5,7 @@
 
 #include "sim/aside.h"
 #include "sim/exchanger.h"
+#include "tasks/exchange_rounds.h"
 
 namespace regatta::sim {
 namespace {
@@ -81,19 +82,73 @@ TEST(Exchange, ATreeIsClimbedAndDescended) {
   EXPECT_NEAR(seconds_of(NodeUpdate::tree, uniform(4), true), 4 + 4 + 8 + 4, 1e-4);
 }
 
-TEST(Exchange, AHierarchySumsAtHomeFirst) {
-  Platform platform = uniform(2);
+// So many nodes at either end of a link.
+Platform two_sites(int nodes, int others, double between, double latency = 0) {
+  Platform platform = uniform(nodes, latency);
   platform.network.topology = Topology::wide_area;
   platform.network.switches = {{.name = "x"}, {.name = "y"}};
-  platform.network.sites = {{"x", "y", {bandwidth / 10, 0}}};
+  platform.network.sites = {{"x", "y", {between, latency}}};
   platform.nodes[0].attached = "x";
   platform.nodes.push_back(platform.nodes[0]);
   platform.nodes[1].name = "m";
   platform.nodes[1].attached = "y";
-  // Home, two rounds of half a bucket over the slow link, home again.
-  EXPECT_NEAR(seconds_of(NodeUpdate::hierarchical, platform, true), 4 + 2 * 20 + 4, 1e-3);
+  platform.nodes[1].count = others;
+  return platform;
+}
+
+TEST(Exchange, AHierarchySumsAtHomeFirst) {
+  const Platform platform = two_sites(2, 2, bandwidth / 10);
+  // Half a bucket at home, two rounds of two quarters over the slow link, half a bucket at home.
+  EXPECT_NEAR(seconds_of(NodeUpdate::hierarchical, platform, true), 2 + 2 * 20 + 2, 1e-3);
   // A ring over all four crosses it in every round, both ways at once: six rounds of a quarter.
   EXPECT_NEAR(seconds_of(NodeUpdate::ring, platform, true), 6 * 10, 1e-3);
+}
+
+TEST(Exchange, AHierarchyOfUnequalSitesHasAsManyPiecesAsTheSmallestHasMembers) {
+  // Three rounds of a quarter in the larger site, where half a bucket is then owned by one of two;
+  // two rounds of two quarters over the link; and back.
+  EXPECT_NEAR(seconds_of(NodeUpdate::hierarchical, two_sites(4, 2, bandwidth / 10), true),
+              2 * (3 + 1) + 2 * 20, 0.2);
+}
+
+TEST(Exchange, AHierarchyNeedsFewerRoundsThanARing) {
+  // With hardly any bytes there is only latency: of two links at home and three between the sites.
+  const double latency = 1e4;
+  const Platform platform = two_sites(8, 8, bandwidth, latency);
+  EXPECT_NEAR(seconds_of(NodeUpdate::hierarchical, platform, true) / latency, 2 * 7 * 2 + 2 * 3,
+              0.1);
+  EXPECT_NEAR(seconds_of(NodeUpdate::ring, platform, true) / latency, 30 * 3, 0.1);
+}
+
+TEST(Exchange, AHierarchySendsWhatTheRanksOfARunSend) {
+  constexpr std::size_t elements = 12000;
+  for (const auto& [nodes, others] : {std::pair{3, 3}, {4, 2}, {5, 3}, {6, 1}}) {
+    const Wiring wiring(two_sites(nodes, others, bandwidth));
+    const Exchange exchange = make_exchange(NodeUpdate::hierarchical, all_nodes(wiring), wiring);
+    std::vector<double> simulated(static_cast<std::size_t>(wiring.nodes()), 0);
+    for (const Round& round : exchange.rounds)
+      for (const Message& each : round.messages)
+        simulated[static_cast<std::size_t>(each.from)] += round.times * each.share;
+    RankPlace place;
+    place.ranks = wiring.nodes();
+    place.update = NodeUpdate::hierarchical;
+    for (int rank = 0; rank < place.ranks; ++rank) place.sites.push_back(rank < nodes ? 0 : 1);
+    for (place.rank = 0; place.rank < place.ranks; ++place.rank) {
+      std::size_t sent = 0;
+      for (const ExchangeRound& round : exchange_rounds(place, elements))
+        for (const Transfer& each : round)
+          if (each.kind == Transfer::Kind::send) sent += each.count;
+      EXPECT_NEAR(static_cast<double>(sent) / elements,
+                  simulated[static_cast<std::size_t>(place.rank)], 1e-3)
+          << nodes << " and " << others << " nodes, rank " << place.rank;
+    }
+  }
+}
+
+TEST(Exchange, AggregatedRoundsShareLinksLikeTheMessagesOfAHierarchy) {
+  const Platform platform = two_sites(12, 8, 4 * bandwidth, 1e-4);
+  const double each = seconds_of(NodeUpdate::hierarchical, platform, true);
+  EXPECT_NEAR(seconds_of(NodeUpdate::hierarchical, platform, false) / each, 1, 0.05);
 }
 
 TEST(Exchange, AggregatedRoundsEqualTheMessagesOfAUniformRing) {

@@ -35,8 +35,10 @@ Graph one_norm() {
   return fuse(std::move(net).finish(net.dense("dense", x, 3)));
 }
 
-Simulated on_nodes(const Graph& graph, int nodes, std::int64_t share) {
+Simulated on_nodes(const Graph& graph, int nodes, std::int64_t share,
+                   Precision wire = Precision::fp32, double bandwidth = 1e12) {
   Recipe recipe;
+  recipe.wire_precision = wire;
   recipe.batch = nodes * share;
   Plan plan;
   plan.segments = segments_named(graph, "step");
@@ -46,7 +48,9 @@ Simulated on_nodes(const Graph& graph, int nodes, std::int64_t share) {
     group.chunks = {share};
     plan.nodes.push_back({nodes == 1 ? "n" : "n-" + std::to_string(n), {group}});
   }
-  PreparedFleet fleet(graph, recipe, far_apart(nodes), {});
+  Platform platform = far_apart(nodes);
+  platform.network.link.bandwidth = bandwidth;
+  PreparedFleet fleet(graph, recipe, platform, {});
   fleet.follow(plan);
   return simulate(fleet.fleet(), {.steps = 2});
 }
@@ -72,6 +76,22 @@ TEST(RankMeetings, MoveTheSumsOfTheirChannels) {
   const double more = on_nodes(one_norm(), 2, 4).exchanged_bytes -
                       on_nodes(grouped(one_norm(), 4), 2, 4).exchanged_bytes;
   EXPECT_DOUBLE_EQ(more, 2 * 2 * (2 * 16 * 8));
+}
+
+// Over links so slow that a step is its bytes' way; messages of batch norm stay as they are.
+TEST(RankMeetings, GradientsInBf16TakeHalfTheBytesAndHalfTheTime) {
+  constexpr double slow = 100;  // bytes a second
+  const Graph graph = grouped(one_norm(), 4);
+  const Simulated full = on_nodes(graph, 2, 4, Precision::fp32, slow);
+  const Simulated half = on_nodes(graph, 2, 4, Precision::bf16, slow);
+  EXPECT_DOUBLE_EQ(2 * half.exchanged_bytes, full.exchanged_bytes);
+  const double latencies = 2 * 2 * latency;
+  EXPECT_NEAR(2 * (half.step_s[0] - latencies), full.step_s[0] - latencies, 0.01 * full.step_s[0]);
+  const auto norms = [](Precision wire) {
+    return on_nodes(one_norm(), 2, 4, wire).exchanged_bytes -
+           on_nodes(grouped(one_norm(), 4), 2, 4, wire).exchanged_bytes;
+  };
+  EXPECT_DOUBLE_EQ(norms(Precision::bf16), norms(Precision::fp32));
 }
 
 TEST(RankMeetings, JoulesAreThoseOfTasksOfIdlingAndOfUnusedNodes) {

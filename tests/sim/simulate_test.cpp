@@ -103,8 +103,8 @@ TEST(Simulate, TheEventClockAndSimGridGiveTheSameTimes) {
     const Blueprint blueprint = make_blueprint(graph, plan, {}, true);
     const TaskList list = lower(blueprint, ListKind::train);
     const ProfileCosts costs(blueprint, nullptr, "made up");
-    constexpr int steps = 5;
-    const Played played = play(blueprint, list, costs, {.steps = steps});
+    constexpr int steps = 4;  // so many are played
+    const Played played = play(blueprint, list, costs);
     const Simulated simulated =
         simulate({machines(1, workers), {{&blueprint, &list, &costs}}, {{0, 0, {{0, 0}}}}, {}},
                  {.steps = steps});

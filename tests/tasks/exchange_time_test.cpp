@@ -68,6 +68,16 @@ TEST(ExchangeTime, TheFastestWayDependsOnTheLinks) {
   EXPECT_EQ(fastest_update(alike, uniform(4, 1e-2), {100}), NodeUpdate::replicated);
 }
 
+TEST(ExchangeTime, MembersOfASiteShareItsUplink) {
+  RankLinks links = uniform(4);
+  for (const std::size_t a : {0u, 1u})
+    for (const std::size_t b : {2u, 3u})
+      links[a][b].bandwidth = links[b][a].bandwidth = bandwidth / 10;
+  // Half a bucket at home, two rounds of two quarters over the slow link, half a bucket at home.
+  EXPECT_NEAR(exchange_seconds(NodeUpdate::hierarchical, {0, 0, 1, 1}, links, bytes),
+              2 + 2 * 20 + 2, 1e-3);
+}
+
 TEST(ExchangeTime, SlowLinksBetweenSitesAreFoundAndCrossedOnce) {
   RankLinks links = uniform(6, 1e-4);
   for (std::size_t a = 0; a < 6; ++a)

@@ -40,5 +40,18 @@ TEST(Collectives, TextsOfAllRanksComeToTheFirst) {
   EXPECT_EQ(found, (std::vector<std::string>{"own", empty, long_one}));
 }
 
+TEST(Collectives, TheFirstRankGoesOnWithoutOneThatIsLost) {
+  const auto ranks = in_process_ranks(3);
+  const Lost lost = [](int rank) { return rank == 2; };
+  const std::vector<std::string> expected{"one", "two", ""};
+  std::thread second([&] {
+    EXPECT_EQ(gather_texts(*ranks[1], "two"), expected);
+    measure_clocks(*ranks[1]);
+  });
+  EXPECT_EQ(gather_texts(*ranks[0], "one", lost), expected);
+  EXPECT_EQ(measure_clocks(*ranks[0], steady_nanoseconds, lost).size(), 3u);
+  second.join();
+}
+
 }  // namespace
 }  // namespace regatta

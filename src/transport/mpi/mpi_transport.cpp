@@ -6,7 +6,9 @@
 #include <chrono>
 #include <climits>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <mutex>
 #include <thread>
@@ -132,6 +134,39 @@ int count_of(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
+constexpr int try_again_code = 75;  // the exit code of runs that can be tried again
+
+// Calls `late` unless it is destroyed within the time. MPI_Init and MPI_Finalize have no time limit
+// and never return if another rank was stopped before it has called them too.
+class Watch {
+ public:
+  Watch(std::chrono::milliseconds time, std::function<void()> late)
+      : time_(time), late_(std::move(late)) {}
+  ~Watch() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    if (!wake_.wait_for(lock, time_, [this] { return over_; })) late_();
+  }
+
+  const std::chrono::milliseconds time_;
+  const std::function<void()> late_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_{[this] { run(); }};  // last: it uses all of the above
+};
+
 class MpiTransport : public Transport {
  public:
   MpiTransport() {
@@ -144,6 +179,15 @@ class MpiTransport : public Transport {
     largest_tag_ = found ? *static_cast<int*>(value) : 32767;
   }
   ~MpiTransport() override {
+    std::fflush(nullptr);  // what was printed stays, even if this ends the process
+    if (patience_.count() == 0) MpiTransport::end_all(code_);
+    // The first rank is the first to lose patience, so that one line is printed.
+    const std::chrono::seconds later(rank_ > 0 ? 2 : 0);
+    const Watch watch(patience_ + later, [this] {
+      std::cerr << "regatta: another rank does not end: ending all with code " << code_
+                << std::endl;
+      MpiTransport::end_all(code_);
+    });
     end_unfinished();
     if (abandoned_.empty())
       for (MPI_Comm& channel : channels_) mpi.comm_free(&channel);
@@ -179,6 +223,10 @@ class MpiTransport : public Transport {
     mpi.abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
+  void end_within(std::chrono::milliseconds patience, int code) override {
+    patience_ = patience;
+    code_ = code;
+  }
 
  private:
   // Waits 0.1 s for abandoned sums to end; they only end if the other ranks begin them too. Those
@@ -202,6 +250,8 @@ class MpiTransport : public Transport {
   std::vector<MPI_Comm> channels_;
   std::vector<Sum> abandoned_;
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
+  std::chrono::milliseconds patience_{15000};
+  int code_ = try_again_code;
 };
 
 // What Open MPI should do unless the user says otherwise. TCP and shared memory rather than
@@ -214,34 +264,6 @@ void set_defaults() {
         std::pair{"OMPI_MCA_mpi_yield_when_idle", "1"}})
     ::setenv(name, value, 0);
 }
-
-// Ends the process if MPI has not started after two minutes: MPI_Init has no time limit, and never
-// returns if another rank was stopped before it had reported to the launcher.
-class StartWatch {
- public:
-  ~StartWatch() {
-    {
-      const std::lock_guard lock(mutex_);
-      started_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::minutes(2), [this] { return started_; })) return;
-    std::cerr << "regatta: MPI did not start within two minutes; is a rank stopped or out of reach?"
-              << std::endl;
-    std::_Exit(75);  // the exit code of runs that can be tried again
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool started_ = false;
-  std::thread thread_{[this] { run(); }};
-};
 
 }  // namespace
 }  // namespace regatta
@@ -256,7 +278,12 @@ extern "C" __attribute__((visibility("default"))) regatta::Transport* regatta_op
   regatta::set_defaults();
   int given = MPI_THREAD_SINGLE;
   {
-    const regatta::StartWatch watch;
+    const regatta::Watch watch(std::chrono::minutes(2), [] {
+      std::cerr << "regatta: MPI did not start within two minutes; is a rank stopped or out of "
+                   "reach?"
+                << std::endl;
+      std::_Exit(regatta::try_again_code);
+    });
     if (mpi.init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given) != MPI_SUCCESS) {
       trouble = "MPI_Init_thread failed";
       return nullptr;
