@@ -5,9 +5,9 @@
 #include <set>
 #include <tuple>
 
-#include "exec/workspace.h"
 #include "tasks/footprint.h"
 #include "tasks/stages.h"
+#include "train/memory_check.h"
 
 namespace regatta::app {
 namespace {
@@ -84,9 +84,10 @@ std::vector<MemoryPrediction> memories_of(const Graph& graph, const Plan& plan,
 std::vector<MemoryPrediction> memories_of(const TrainJob& job) {
   std::vector<MemoryPrediction> all = memories_of(job.graph, job.plan, job.recipe);
   const auto node = std::ranges::find(all, "node", &MemoryPrediction::memory);
-  const std::size_t workspace = workspace_bytes(job.graph, job.plan, job.exec_options(true));
-  if (node != all.end() && workspace > 0)
-    node->kinds["workspace of kernels"] = static_cast<std::int64_t>(workspace);
+  const BytesByKind needed = memory_by_kind(job, job.plan, Saving::none);
+  const auto workspace = needed.find(workspace_kind);
+  if (node != all.end() && workspace != needed.end())
+    node->kinds[workspace_kind] = static_cast<std::int64_t>(workspace->second);
   return all;
 }
 

@@ -81,7 +81,8 @@ std::optional<MemoryLimit> memory_of(const fs::path& group) {
     for (const char* each : {"active_file", "inactive_file", "slab_reclaimable"})
       spare += field_of(group / "memory.stat", prefix + each);
     return MemoryLimit{"the control group's " + std::string(limit), *most,
-                       std::max<std::int64_t>(0, *most - std::max<std::int64_t>(0, *now - spare))};
+                       std::max<std::int64_t>(0, *most - std::max<std::int64_t>(0, *now - spare)),
+                       group.string()};
   };
   if (auto found = limit_of("memory.max", "memory.current", "")) return found;
   return limit_of("memory.limit_in_bytes", "memory.usage_in_bytes", "total_");
@@ -121,7 +122,7 @@ std::vector<MemoryLimit> memory_limits(const SystemRoots& roots) {
   const fs::path machine = roots.proc / "meminfo";
   const std::int64_t total = field_of(machine, "MemTotal");
   if (const std::int64_t left = field_of(machine, "MemAvailable"); total > 0 && left > 0)
-    limits.push_back({"the machine", total, left});
+    limits.push_back({"the machine", total, left, machine.string()});
   for (const fs::path& group : control_groups(roots, "memory"))
     // Control groups of version 1 express "unlimited" as a number above the machine's memory.
     if (const auto found = memory_of(group); found && (total == 0 || found->bytes < total))

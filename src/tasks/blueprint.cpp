@@ -207,6 +207,7 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
                       .optimizer = numbers.optimizer,
                       .sample_dtype = numbers.samples,
                       .precision = numbers.precision,
+                      .wire_precision = numbers.wire_precision,
                       .several_ranks = several_ranks,
                       .ranks = ranks};
   std::int64_t largest = 0;
@@ -251,7 +252,7 @@ Blueprint make_blueprint_of(const Graph& graph, const Plan& plan, const Numbers&
 }  // namespace
 
 Numbers numbers_of(const Recipe& recipe) {
-  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer};
+  return {recipe.loaded_dtype(), recipe.precision, recipe.optimizer, recipe.wire_precision};
 }
 
 Blueprint make_blueprint(const Graph& graph, const Plan& plan, const Numbers& numbers,

@@ -54,7 +54,7 @@ struct Blueprint {
   std::size_t targets_offset = 0;              // inside a samples buffer of the largest chunk
   OptimizerSettings optimizer;
   Dtype sample_dtype = Dtype::u8;
-  Precision precision = Precision::fp32;
+  Precision precision = Precision::fp32, wire_precision = Precision::fp32;
   bool several_ranks = false;  // others have the rest of the batch: chunks meet with theirs
   RankPlace ranks;             // where this process stands among them, if they are to be run
 
@@ -76,6 +76,10 @@ struct Blueprint {
   ChunkId arena_of(const Chunk& chunk, Pass pass) const;
   GroupId group_of_slot(std::uint32_t slot) const;
   const DeviceGroup& group(GroupId id) const { return *groups_of(plan)[id.value]; }
+  // Bytes of a bucket's whole gradient in messages between ranks.
+  std::size_t wire_bytes(const Bucket& bucket) const {
+    return wire_precision == Precision::bf16 ? bucket.bytes / 2 : bucket.bytes;
+  }
 };
 
 // What the recipe says of numbers in memory.
@@ -83,6 +87,7 @@ struct Numbers {
   Dtype samples = Dtype::u8;
   Precision precision = Precision::fp32;
   OptimizerSettings optimizer{};  // what it keeps by parameter, and whether gradients are measured
+  Precision wire_precision = Precision::fp32;
 };
 Numbers numbers_of(const Recipe& recipe);
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <ranges>
 
 #include "base/error.h"
 #include "exec/cuda_runner.h"
+#include "exec/workspace.h"
 #include "tasks/footprint.h"
 
 namespace regatta {
@@ -22,22 +24,58 @@ const MemoryLimit* tightest(const std::vector<MemoryLimit>& limits) {
   return found == limits.end() ? nullptr : &*found;
 }
 
-// " needs 900 MB of memory, but ulimit -v with 700 MB has 500 MB left"
-std::string shortage(std::int64_t needed, const MemoryLimit& limit) {
-  return " needs " + megabytes(needed) + " of memory, but " + limit.name + " with " +
-         megabytes(limit.bytes) + " has " + megabytes(limit.left) + " left";
+// " needs 900 MB of memory, but ulimit -v with 700 MB has 500 MB left". `what_for` follows
+// "memory".
+std::string shortage(std::int64_t needed, const MemoryLimit& limit,
+                     const std::string& what_for = "") {
+  return " needs " + megabytes(needed) + " of memory" + what_for + ", but " + limit.name +
+         " with " + megabytes(limit.bytes) + " has " + megabytes(limit.left) + " left";
 }
 
-// The plan for a smaller batch: as many chunks, as long as there is a sample for each.
-Plan shrunk(Plan plan, std::int64_t batch, std::int64_t smaller) {
-  for (PlanNode& node : plan.nodes)
+std::size_t sum_of(const BytesByKind& kinds) {
+  std::size_t sum = 0;
+  for (const auto& [kind, bytes] : kinds) sum += bytes;
+  return sum;
+}
+
+// " (gradients 400 MB, samples 300 MB, packed parameters 100 MB, the rest 100 MB)": the three
+// largest.
+std::string largest_kinds(const BytesByKind& kinds) {
+  std::vector<std::pair<std::size_t, std::string>> order;
+  for (const auto& [kind, bytes] : kinds) order.emplace_back(bytes, kind);
+  std::ranges::sort(order, std::greater{});
+  std::string text;
+  std::size_t told = 0;
+  for (const auto& [bytes, kind] : order | std::views::take(3)) {
+    text += (text.empty() ? " (" : ", ") + kind + " " + megabytes(static_cast<std::int64_t>(bytes));
+    told += bytes;
+  }
+  if (const std::size_t rest = sum_of(kinds) - told; rest > 0)
+    text += ", the rest " + megabytes(static_cast<std::int64_t>(rest));
+  return text + ")";
+}
+
+// A plan, and where this process stands if it is one rank's part.
+struct RankPart {
+  Plan plan;
+  RankPlace place;
+};
+
+// The part of a smaller batch: as many chunks, as long as there is a sample for each. Chunks of
+// several ranks stay as many, as the place of each rank is told by their numbers.
+RankPart shrunk(RankPart part, std::int64_t batch, std::int64_t smaller) {
+  const auto shrink = [&](std::vector<std::int64_t>& chunks) {
+    for (std::int64_t& chunk : chunks) chunk = (chunk * smaller + batch - 1) / batch;
+  };
+  shrink(part.place.chunks);
+  for (PlanNode& node : part.plan.nodes)
     for (DeviceGroup& group : node.groups) {
-      for (std::int64_t& chunk : group.chunks) chunk = (chunk * smaller + batch - 1) / batch;
-      if (std::ssize(group.chunks) > smaller)
+      shrink(group.chunks);
+      if (!part.place.several() && std::ssize(group.chunks) > smaller)
         group.chunks.resize(static_cast<std::size_t>(smaller));
       group.lanes = std::min(group.lanes, static_cast<int>(group.chunks.size()));
     }
-  return plan;
+  return part;
 }
 
 bool has_gpu(const Plan& plan) {
@@ -59,16 +97,16 @@ std::vector<Footprint> footprints_of(const TrainJob& job, const Blueprint& bluep
   return footprints(blueprint, pointers);
 }
 
-struct Needed {
-  std::size_t buffers = 0, checkpoint = 0;  // bytes
-};
-Needed needed_by(const TrainJob& job, const Plan& plan) {
-  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
-  Needed needed;
+Blueprint blueprint_of(const TrainJob& job, const RankPart& part) {
+  return make_blueprint(job.graph, part.plan, numbers_of(job.recipe), true, part.place);
+}
+
+BytesByKind buffers_by_kind(const TrainJob& job, const Blueprint& blueprint, Saving saving) {
+  BytesByKind kinds;
   std::size_t weights = 0, remembered = 0;
   for (const Footprint& each : footprints_of(job, blueprint)) {
     if (each.host || blueprint.group(each.group).kind == DeviceKind::cpu)
-      needed.buffers += each.bytes;
+      kinds[std::string(buffer_kind_name(each.kind))] += each.bytes;
     if (each.host || each.group != blueprint.owner) continue;  // a copy of the owner's
     if (each.kind == BufferKind::parameters || each.kind == BufferKind::state)
       weights += each.bytes;
@@ -76,33 +114,85 @@ Needed needed_by(const TrainJob& job, const Plan& plan) {
       remembered += each.bytes;
   }
   // Writing a checkpoint copies weights and optimizer state, and holds the larger file in memory.
-  needed.checkpoint = weights + remembered + std::max(weights, remembered);
-  return needed;
+  if (saving == Saving::checkpoints)
+    kinds["copies for a checkpoint"] = weights + remembered + std::max(weights, remembered);
+  return kinds;
+}
+
+std::size_t workspace_of(const TrainJob& job, const Blueprint& blueprint) {
+  return workspace_bytes(blueprint, job.recipe.normalisation);
+}
+
+// Bytes by kind that a part of the job needs.
+using NeededBy = std::function<BytesByKind(const RankPart& part)>;
+
+BytesByKind node_memory(const TrainJob& job, const RankPart& part, Saving saving) {
+  const Blueprint blueprint = blueprint_of(job, part);
+  BytesByKind kinds = buffers_by_kind(job, blueprint, saving);
+  if (const std::size_t workspace = workspace_of(job, blueprint); workspace > 0)
+    kinds[workspace_kind] = workspace;
+  return kinds;
+}
+
+BytesByKind gpu_memory(const TrainJob& job, const RankPart& part) {
+  const Blueprint blueprint = blueprint_of(job, part);
+  BytesByKind kinds;
+  for (const Footprint& each : footprints_of(job, blueprint))
+    if (!each.host && blueprint.group(each.group).kind == DeviceKind::cuda)
+      kinds[std::string(buffer_kind_name(each.kind))] += each.bytes;
+  return kinds;
+}
+
+// 0 if not even one sample fits.
+std::int64_t largest_batch(const TrainJob& job, const RankPart& part, const NeededBy& needed,
+                           std::size_t left) {
+  std::int64_t fits = 0, too_many = job.recipe.batch;
+  while (too_many - fits > 1) {
+    const std::int64_t middle = (fits + too_many) / 2;
+    const bool room = sum_of(needed(shrunk(part, job.recipe.batch, middle))) <= left;
+    (room ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
+[[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const NeededBy& needed,
+                         const MemoryLimit& limit, const char* way_out = "") {
+  const RankPart part{plan, job.ranks.place};
+  const BytesByKind kinds = needed(part);
+  const std::int64_t batch = largest_batch(job, part, needed, static_cast<std::size_t>(limit.left));
+  throw InputError("--batch " + std::to_string(job.recipe.batch) +
+                   shortage(static_cast<std::int64_t>(sum_of(kinds)), limit, largest_kinds(kinds)) +
+                   (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
+                              : "; not even --batch 1 fits: use a smaller --input or network") +
+                   way_out);
 }
 
 }  // namespace
 
 std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan) {
-  return needed_by(job, plan).buffers;
+  return sum_of(buffers_by_kind(job, blueprint_of(job, {plan, job.ranks.place}), Saving::none));
+}
+
+BytesByKind memory_by_kind(const TrainJob& job, const Plan& plan, Saving saving) {
+  return node_memory(job, {plan, job.ranks.place}, saving);
 }
 
 std::size_t memory_needed(const TrainJob& job, const Plan& plan, Saving saving) {
-  const Needed needed = needed_by(job, plan);
-  return needed.buffers + (saving == Saving::checkpoints ? needed.checkpoint : 0);
+  return sum_of(memory_by_kind(job, plan, saving));
 }
 
 std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
-  const Blueprint blueprint = make_blueprint(job.graph, plan, numbers_of(job.recipe), true);
-  std::size_t bytes = 0;
-  for (const Footprint& each : footprints_of(job, blueprint))
-    if (!each.host && blueprint.group(each.group).kind == DeviceKind::cuda) bytes += each.bytes;
-  return bytes;
+  return sum_of(gpu_memory(job, {plan, job.ranks.place}));
 }
 
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
           Saving saving) {
   const MemoryLimit* limit = tightest(limits);
-  return !limit || memory_needed(job, plan, saving) <= static_cast<std::size_t>(limit->left);
+  if (!limit) return true;
+  const auto left = static_cast<std::size_t>(limit->left);
+  const Blueprint blueprint = blueprint_of(job, {plan, job.ranks.place});
+  const std::size_t buffers = sum_of(buffers_by_kind(job, blueprint, saving));
+  return buffers <= left && buffers + workspace_of(job, blueprint) <= left;
 }
 
 bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
@@ -114,47 +204,20 @@ bool fits_here(const TrainJob& job, const Plan& plan) {
          (!has_gpu(plan) || fits_gpu(job, plan, gpu_memory_limit()));
 }
 
-namespace {
-
-// Bytes that a plan of the job needs.
-using BytesNeeded = std::function<std::size_t(const Plan& plan)>;
-
-// 0 if not even one sample fits.
-std::int64_t largest_batch(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
-                           std::size_t left) {
-  std::int64_t fits = 0, too_many = job.recipe.batch;
-  while (too_many - fits > 1) {
-    const std::int64_t middle = (fits + too_many) / 2;
-    (needed(shrunk(plan, job.recipe.batch, middle)) <= left ? fits : too_many) = middle;
-  }
-  return fits;
-}
-
-[[noreturn]] void refuse(const TrainJob& job, const Plan& plan, const BytesNeeded& needed,
-                         const MemoryLimit& limit, const char* way_out = "") {
-  const auto left = static_cast<std::size_t>(limit.left);
-  const std::int64_t batch = largest_batch(job, plan, needed, left);
-  throw InputError("--batch " + std::to_string(job.recipe.batch) +
-                   shortage(static_cast<std::int64_t>(needed(plan)), limit) +
-                   (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
-                              : "; not even --batch 1 fits: use a smaller --input or network") +
-                   way_out);
-}
-
-}  // namespace
-
 void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
                     Saving saving) {
   if (!fits(job, plan, limits, saving))
     refuse(
-        job, plan, [&](const Plan& each) { return memory_needed(job, each, saving); },
+        job, plan, [&](const RankPart& part) { return node_memory(job, part, saving); },
         *tightest(limits));
   if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit());
 }
 
 void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
-  const BytesNeeded needed = [&](const Plan& each) { return gpu_memory_needed(job, each); };
-  if (!fits_gpu(job, plan, limit)) refuse(job, plan, needed, limit, ", or --devices cpu");
+  if (!fits_gpu(job, plan, limit))
+    refuse(
+        job, plan, [&](const RankPart& part) { return gpu_memory(job, part); }, limit,
+        ", or --devices cpu");
 }
 
 void require_memory_of_data(const std::string& spec, Split split,

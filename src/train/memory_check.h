@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "platform/limits.h"
@@ -14,7 +16,15 @@ namespace regatta {
 std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan);
 // Whether a run writes checkpoints.
 enum class Saving { none, checkpoints };
-// The same, with what is copied to write a checkpoint. Kernels and the runtime take some more.
+
+// Bytes of the node's memory by what they are for, as people call it: kinds of buffers, the
+// workspace of CPU workers' kernels, and what is copied to write a checkpoint. Code that kernels
+// compile and the runtime take some more.
+using BytesByKind = std::map<std::string, std::size_t>;
+inline constexpr const char* workspace_kind = "workspace of kernels";
+BytesByKind memory_by_kind(const TrainJob& job, const Plan& plan,
+                           Saving saving = Saving::checkpoints);
+// All of them together.
 std::size_t memory_needed(const TrainJob& job, const Plan& plan,
                           Saving saving = Saving::checkpoints);
 
@@ -31,7 +41,7 @@ bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit);
 bool fits_here(const TrainJob& job, const Plan& plan);
 
 // Throws InputError if the plan takes more than one of `limits` leaves: it names that limit, what
-// is needed, and the largest --batch that fits.
+// is needed and most of it for what, and the largest --batch that fits.
 void require_memory(const TrainJob& job, const Plan& plan,
                     const std::vector<MemoryLimit>& limits = memory_limits(),
                     Saving saving = Saving::checkpoints);

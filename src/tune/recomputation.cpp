@@ -1,14 +1,14 @@
 #include "tune/recomputation.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <utility>
+#include <optional>
 
 #include "base/error.h"
+#include "base/formatted.h"
 #include "exec/cuda_runner.h"
 #include "plan/segments.h"
 #include "train/memory_check.h"
+#include "tune/choose_devices.h"
 
 namespace regatta {
 namespace {
@@ -20,31 +20,26 @@ struct Cut {
   std::size_t computed = 0;  // how many are computed again, from the first on
 };
 
-class Settling {
+class Recomputations {
  public:
-  Settling(const TrainJob& job, const PlanOptions& options, const MemoryLeft& left)
+  Recomputations(const TrainJob& job, const PlanOptions& options, const MemoryLeft& left)
       : job_(job), options_(options), left_(left) {}
 
-  bool keeps_all() const { return fits(plan_of(options_)); }
-
-  bool fits(const Cut& cut) const { return fits(plan_of(with(cut))); }
-
-  std::size_t bytes(const Cut& cut) const { return needed(plan_of(with(cut))); }
-  std::size_t bytes() const { return needed(plan_of(options_)); }
-
-  Cut choose() const {
+  // The first cut that fits, or the one that needs least; none where no segment can be computed
+  // again.
+  std::optional<Cut> choose() const {
     std::vector<std::string> cuts{"block", "2", "3", "4", "6", "8", "12", "16", "24", "32"};
     if (options_.segments) cuts = {*options_.segments};
-    Cut least;
+    std::optional<Cut> least;
     for (const std::string& segments : cuts) {
       if (segments != "block" && !options_.segments &&
           std::stoul(segments) > job_.graph.nodes().size())
         break;
-      Cut cut{segments, segments_named(job_.graph, segments).size(), 0};
-      cut.computed = cut.many - 1;
-      if (cut.computed == 0) continue;
-      if (fits(cut)) return fewest(cut);
-      if (least.many == 0 || bytes(cut) < bytes(least)) least = cut;
+      const std::size_t many = segments_named(job_.graph, segments).size();
+      if (many == 1) continue;
+      const Cut cut{segments, many, many - 1};
+      if (fits(with(cut))) return fewest(cut);
+      if (!least || bytes(with(cut)) < bytes(with(*least))) least = cut;
     }
     return least;
   }
@@ -57,6 +52,16 @@ class Settling {
     return options;
   }
 
+  bool fits(const PlanOptions& options) const {
+    const Plan plan = plan_of(options);
+    return regatta::fits(job_, plan, left_.node) &&
+           (!left_.gpu || fits_gpu(job_, plan, *left_.gpu));
+  }
+  std::size_t bytes(const PlanOptions& options) const {
+    const Plan plan = plan_of(options);
+    return left_.gpu ? gpu_memory_needed(job_, plan) : memory_needed(job_, plan);
+  }
+
  private:
   // Halves the range: the more segments are computed again, the less memory is needed.
   Cut fewest(Cut cut) const {
@@ -64,7 +69,7 @@ class Settling {
     while (cut.computed - too_few > 1) {
       Cut middle = cut;
       middle.computed = (too_few + cut.computed) / 2;
-      if (fits(middle))
+      if (fits(with(middle)))
         cut = middle;
       else
         too_few = middle.computed;
@@ -82,15 +87,6 @@ class Settling {
     return make_plan(job_.graph, job_.recipe, options);
   }
 
-  bool fits(const Plan& plan) const {
-    return regatta::fits(job_, plan, left_.node) &&
-           (!left_.gpu ||
-            gpu_memory_needed(job_, plan) <= static_cast<std::size_t>(left_.gpu->left));
-  }
-  std::size_t needed(const Plan& plan) const {
-    return left_.gpu ? gpu_memory_needed(job_, plan) : memory_needed(job_, plan);
-  }
-
   const TrainJob& job_;
   const PlanOptions& options_;
   const MemoryLeft& left_;
@@ -100,8 +96,7 @@ class Settling {
 
 MemoryLeft memory_left(const PlanOptions& options) {
   MemoryLeft left{memory_limits()};
-  if (std::ranges::find(options.devices, DeviceKind::cuda) != options.devices.end())
-    left.gpu = gpu_memory_limit();
+  if (computes(options, DeviceKind::cuda)) left.gpu = gpu_memory_limit();
   return left;
 }
 
@@ -116,23 +111,19 @@ std::string settle_recomputation(const TrainJob& job, PlanOptions& options,
   if (options.backward == Backward::split)
     throw InputError(
         "--recompute auto: a split backward needs all values kept: drop --backward split");
-  PlanOptions open = options;
-  open.recompute.reset();
-  const Settling settling(job, open, left);
-  const Cut cut = settling.keeps_all() ? Cut{} : settling.choose();
-  if (cut.many == 0) {
-    options.recompute.reset();
-    return "";
-  }
-  options = settling.with(cut);
-  char text[200];
-  std::snprintf(text, sizeof text,
-                "segments %s of %zu (--segments %s) are computed again in backward: at least %.0f "
-                "MB instead of %.0f",
-                options.recompute->c_str(), cut.many, cut.segments.c_str(),
-                1e-6 * static_cast<double>(settling.bytes(cut)),
-                1e-6 * static_cast<double>(settling.bytes()));
-  return text;
+  options.recompute.reset();
+  const PlanOptions keeping = options;
+  const Recomputations recomputations(job, keeping, left);
+  if (recomputations.fits(keeping)) return "";
+  const std::optional<Cut> cut = recomputations.choose();
+  if (!cut) return "";
+  options = recomputations.with(*cut);
+  return formatted(
+      "segments %s of %zu (--segments %s) are computed again in backward: at least %.0f MB instead "
+      "of %.0f",
+      options.recompute->c_str(), cut->many, cut->segments.c_str(),
+      1e-6 * static_cast<double>(recomputations.bytes(options)),
+      1e-6 * static_cast<double>(recomputations.bytes(keeping)));
 }
 
 void suggest_recompute(const TrainJob& job, const PlanOptions& options,
@@ -142,10 +133,10 @@ void suggest_recompute(const TrainJob& job, const PlanOptions& options,
 } catch (const InputError& refusal) {
   if (options.recompute || options.backward == Backward::split) throw;
   const MemoryLeft room = left();
-  const Settling settling(job, options, room);
-  if (settling.keeps_all()) throw;  // and so would auto
-  const Cut cut = settling.choose();
-  if (cut.many == 0 || !settling.fits(cut)) throw;
+  const Recomputations recomputations(job, options, room);
+  if (recomputations.fits(options)) throw;  // and so would auto
+  const std::optional<Cut> cut = recomputations.choose();
+  if (!cut || !recomputations.fits(recomputations.with(*cut))) throw;
   throw InputError(std::string(refusal.what()) + ", and --recompute auto fits this one");
 }
 

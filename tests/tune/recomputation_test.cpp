@@ -64,6 +64,16 @@ TEST_F(Recomputation, ComputesAsFewSegmentsAgainAsTheMemoryNeeds) {
   EXPECT_GT(bytes(fewer), room);
 }
 
+TEST_F(Recomputation, TheWorkspaceOfKernelsMustFitToo) {
+  PlanOptions kept = plan;
+  kept.recompute.reset();
+  const Plan made = make_plan(job.graph, job.recipe, kept);
+  const std::size_t workspace = memory_by_kind(job, made).at(workspace_kind);
+  EXPECT_THAT(settle_recomputation(job, plan, leaves(bytes(kept) - workspace / 2)),
+              HasSubstr("are computed again in backward"));
+  EXPECT_LE(bytes(plan), bytes(kept) - workspace / 2);
+}
+
 // Lanes of squeezenet, whose chunks do not meet, would need less with more chunks than are made.
 TEST_F(Recomputation, JudgesThePlanThatIsMadeWithoutChunksNamed) {
   const TrainJob squeezenet = made_job("squeezenet1_1", "synth:3x64x64/10@256");
