@@ -10,6 +10,7 @@
 #include "models/models.h"
 #include "train/job.h"
 #include "train/loop.h"
+#include "train/memory_check.h"
 #include "train/weights.h"
 #include "tune/plan_job.h"
 
@@ -82,6 +83,7 @@ std::string bench_data(const CellOptions& options) {
 ScalingSample run_cell(const CellOptions& options) {
   const TrainJob job =
       plan_job(job_options(options), {.by_costs = by_costs(options.granularity)}).job;
+  require_memory(job, job.plan, memory_limits(), Saving::none);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TrainGoal goal;

@@ -12,6 +12,7 @@
 #include "app/bench_unequal.h"
 #include "app/command.h"
 #include "app/lists.h"
+#include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "plan/make_plan.h"
@@ -32,7 +33,7 @@ struct ScalingFlags {
   CellOptions cell;
   std::string workers, batches = "64";
   std::string inputs, schedulers;  // empty: the model's own, the default
-  std::string ranks, hosts;
+  std::string ranks, hosts, wire_precision = "fp32";
   std::size_t repeats = 3;
   std::uint64_t seed = 1;
   std::optional<std::string> json_file, csv_file, plot_file, trace_folder;
@@ -102,6 +103,7 @@ void declare_scaling(CLI::App& app, ScalingFlags& flags) {
                  "of --ranks: machines with a rank each (default: this one)")
       ->type_name("LIST")
       ->needs("--ranks");
+  add_wire_precision_flag(app, flags.wire_precision)->needs("--ranks");
   app.add_option("--batch", flags.batches, "images per step, several after commas")
       ->type_name("LIST")
       ->capture_default_str();
@@ -253,7 +255,8 @@ ScalingResult measure(const ScalingFlags& flags, const std::vector<CellOptions>&
 int run_scaling_of_ranks(const ScalingFlags& flags) {
   if (flags.csv_file || flags.plot_file || flags.trace_folder)
     throw InputError("--ranks has no --csv, --plot or --trace; --json has all figures");
-  RankScalingFlags ranks{flags.cell, flags.ranks, flags.hosts, flags.repeats, flags.json_file};
+  RankScalingFlags ranks{flags.cell,    flags.ranks,          flags.hosts,
+                         flags.repeats, flags.wire_precision, flags.json_file};
   const auto one_of = [](const std::string& flag, const std::string& text) {
     const std::vector<std::string> values = listed(text);
     if (values.size() > 1) throw InputError("with --ranks give one " + flag);

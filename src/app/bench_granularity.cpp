@@ -16,7 +16,7 @@
 #include "report/scaling.h"
 #include "tune/measured_run.h"
 #include "tune/plan_job.h"
-#include "tune/trial_ranking.h"
+#include "tune/trials.h"
 
 namespace regatta::app {
 namespace {

@@ -9,6 +9,7 @@
 #include "exec/executor.h"
 #include "models/models.h"
 #include "plan/make_plan.h"
+#include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "train/job.h"
 
@@ -41,6 +42,7 @@ struct Row {
   std::int64_t workers = 1, chunks = 1;
   std::size_t tasks = 0;  // of a step
   double tasks_per_s = 0;
+  std::optional<double> taken_by_others = {};
 };
 
 Row measure(const Graph& graph, const RuntimeFlags& flags, std::int64_t workers,
@@ -67,6 +69,7 @@ Row measure(const Graph& graph, const RuntimeFlags& flags, std::int64_t workers,
     on_their_way.pop_front();
   };
   std::int64_t steps = 0;
+  DisturbanceMeter others({.threads = threads_of(plan), .cpus = available_cpus()});
   const Clock::time_point begin = Clock::now();
   do {
     on_their_way.push_back(executor.submit(ListKind::train, input));
@@ -77,7 +80,7 @@ Row measure(const Graph& graph, const RuntimeFlags& flags, std::int64_t workers,
   const Seconds took = Clock::now() - begin;
   const std::size_t tasks = executor.tasks_per_step();
   return {workers, chunks, tasks,
-          static_cast<double>(steps) * static_cast<double>(tasks) / took.count()};
+          static_cast<double>(steps) * static_cast<double>(tasks) / took.count(), others.read()};
 }
 
 }  // namespace
@@ -120,11 +123,15 @@ int run_runtime(const RuntimeFlags& flags) {
       std::printf("%-8lld %7lld %8zu %12.0f %10.2f %9.1f%%\n", static_cast<long long>(row.workers),
                   static_cast<long long>(row.chunks), row.tasks, row.tasks_per_s,
                   1e6 / row.tasks_per_s, 100 * in_kernels);
-      rows.push_back({{"workers", row.workers},
-                      {"chunks", row.chunks},
-                      {"tasks", row.tasks},
-                      {"tasks_per_s", row.tasks_per_s},
-                      {"in_kernels", in_kernels}});
+      if (const std::string text = disturbed_text(row.taken_by_others); !text.empty())
+        std::printf("    %s\n", text.c_str());
+      rows.push_back(
+          {{"workers", row.workers},
+           {"chunks", row.chunks},
+           {"tasks", row.tasks},
+           {"tasks_per_s", row.tasks_per_s},
+           {"in_kernels", in_kernels},
+           {"taken_by_others", row.taken_by_others ? Json(*row.taken_by_others) : Json()}});
     }
   write_json_result(
       flags.json_file,

@@ -7,12 +7,13 @@
 #include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "exec/task_medians.h"
 #include "platform/disturbance.h"
 #include "platform/machine.h"
 #include "report/statistics.h"
 #include "report/text.h"
+#include "tune/balance.h"
 #include "tune/stored_profile.h"
-#include "tune/tried_shares.h"
 
 namespace regatta::app {
 namespace {
@@ -23,22 +24,19 @@ struct Side {
   Predicted predicted = {};
   std::vector<double> steps = {};  // by round
   std::vector<double> taken = {};  // by others, of the workers' CPU time, where it is known
-  std::vector<std::vector<double>> tasks = {};  // by task, by round
+  TaskMedians tasks = {};          // over rounds
 
   void measure_once(double seconds) {
     const Measured found = measure(job, job.plan, Seconds(seconds), true);
     steps.push_back(found.step_s);
     if (found.taken_by_others) taken.push_back(*found.taken_by_others);
-    tasks.resize(found.tasks.size());
-    for (std::size_t t = 0; t < tasks.size(); ++t) tasks[t].push_back(found.tasks[t]);
+    tasks.add(found.tasks);
   }
   // By tasks as they typically are in all rounds: chance, which makes workers early and late in
   // turn, would only add to what they are apart.
   TriedShares met() const {
-    std::vector<double> medians;
-    for (const std::vector<double>& each : tasks) medians.push_back(median_of(each));
     const PricedStep step = priced_step(job);
-    return tried_shares(step.blueprint(), step.list(), medians);
+    return tried_shares(step.blueprint(), step.list(), tasks.get());
   }
 };
 
@@ -98,10 +96,11 @@ int run_unequal(const UnequalFlags& flags) {
   learn();
   for (Side& side : sides) {
     side.job.profile = profile;
-    if (const auto shares = worker_shares(side.shares))
-      share_among_workers(
-          side.job, *shares, flags.workers, flags.slow,
-          {.longest = [&](Seconds) { return Seconds(flags.balance); }, .keep = false});
+    const auto shares = worker_shares(side.shares);
+    if (shares) share_among_workers(side.job, *shares, flags.workers, flags.slow);
+    if (shares != WorkerShares::speed) continue;
+    const Seconds step(priced_step(side.job).play().step_seconds);
+    balance_by_trials(side.job, step, Seconds(flags.balance), Keep::nowhere);
   }
   for (std::size_t round = 0; round < flags.rounds; ++round) {
     if (round > 0) learn();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "app/command.h"
+#include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "models/load.h"
@@ -19,6 +20,8 @@ namespace {
 
 struct CalibrateFlags {
   std::optional<std::string> model, input, json_file;
+  std::string data;
+  RecipeFlags recipe;
   std::optional<std::int64_t> classes;
   std::string batches = "64", devices = "cpu", precision = "fp32", layout = "nhwc", teams;
   std::optional<int> workers;
@@ -29,6 +32,10 @@ void declare(CLI::App& app, CalibrateFlags& flags) {
   app.add_option("--model", flags.model,
                  "a name that regatta models lists, or a file (default: tiny, lenet5, resnet18)")
       ->type_name("NAME|FILE");
+  app.add_option("--data", flags.data,
+                 "as regatta train takes it: also what loading costs (default: made-up images)")
+      ->type_name("SPEC");
+  declare_measured_recipe(app, flags.recipe);
   app.add_option("--input", flags.input, "image size, if not the model's")->type_name("CxHxW");
   app.add_option("--classes", flags.classes, "classes, if not the model's")
       ->type_name("N")
@@ -72,9 +79,15 @@ TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int6
   // Beside GPUs that compute in tf32, CPUs compute in fp32.
   const bool cpu = options.plan.devices.front() == DeviceKind::cpu;
   if (cpu && options.precision == Precision::tf32) options.precision = Precision::fp32;
-  const Graph graph = load_model(model, {.input = options.input, .classes = options.classes}).graph;
-  options.data = "synth:" + graph.node(graph.input()).shape.text() + "/" +
-                 std::to_string(graph.classes()) + "@" + std::to_string(batch);
+  options.optimizer = default_settings(optimizer_named(flags.recipe.optimizer));
+  options.batch_norm_group = batch_norm_group_named("--batch-norm", flags.recipe.batch_norm);
+  options.data = flags.data;
+  if (options.data.empty()) {
+    const Graph graph =
+        load_model(model, {.input = options.input, .classes = options.classes}).graph;
+    options.data = "synth:" + graph.node(graph.input()).shape.text() + "/" +
+                   std::to_string(graph.classes()) + "@" + std::to_string(batch);
+  }
   TrainJob job = make_job(options);
   job.recipe.precision = precision_named(flags.precision);
   return job;
@@ -91,7 +104,7 @@ std::string group_of(const std::string& signature) {
   }
   const std::size_t first = signature.find(" | "), last = signature.rfind(" | ");
   if (first == std::string::npos) return signature.substr(0, signature.find(' '));
-  const std::string what = signature.substr(first + 3);
+  std::string what = signature.substr(first + 3);
   if (first == last) return what;
   const std::string work = signature.substr(last + 3);
   return what.substr(0, what.find(' ')) + " " + work.substr(0, work.find(' '));
@@ -169,9 +182,9 @@ int run_calibrate(std::span<const char* const> arguments) {
 
   CalibrationOptions options;
   options.workers = flags.workers ? *flags.workers : default_workers();
-  options.layout = default_cpu_layout();
   options.devices = devices_named(flags.devices);
   options.shared = options.devices.size() > 1;
+  options.teams_of_nodes = true;
   options.gpu_layout = layout_named(flags.layout);
   options.budget = Seconds(flags.seconds);
   if (!flags.teams.empty())
@@ -193,7 +206,9 @@ int run_calibrate(std::span<const char* const> arguments) {
   for (const std::string& model : models) {
     for (const std::int64_t batch : parse_sizes("--batch", flags.batches)) {
       const TrainJob job = job_of(flags, model, batch);
-      std::vector<Observation> session = calibrate(job.graph, job.recipe, job.data, options);
+      std::cerr << "measuring what the work of " << model << " at " << job.recipe.input.text()
+                << ", batch " << batch << " costs here\n";
+      std::vector<Observation> session = calibrate(job, options);
       options.runtime = false;  // once is enough
       profile = store.learn(session);
       for (const Observation& each : session)

@@ -36,9 +36,8 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan) {
 }
 
 void learn_costs(Profile& profile, const TrainJob& job, CalibrationOptions options) {
-  options.layout = default_cpu_layout();
   options.whole_chunks = true;  // the steps measured beside them take longer
-  profile.learn(calibrate(job.graph, job.recipe, job.data, options));
+  profile.learn(calibrate(job, options));
 }
 
 Predicted predict(const TrainJob& job) {

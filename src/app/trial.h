@@ -24,7 +24,7 @@ TrainJob trial_job(const TrialSetting& setting, const PlanOptions& plan);
 
 // Adds what the work of a job costs now. A bench begins with an empty profile and learns again
 // before each round of measuring: a machine drifts, and what disturbs one session is outvoted.
-// Takes as long as `options` say, or as steps on whole chunks do; the layout is the usual one.
+// Takes as long as `options` say, or as steps on whole chunks do.
 void learn_costs(Profile& profile, const TrainJob& job, CalibrationOptions options);
 
 struct Predicted {

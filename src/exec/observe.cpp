@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
-#include <tuple>
 
 #include "profile/robust.h"
 #include "profile/signature.h"
+#include "profile/timings.h"
 
 namespace regatta {
 namespace {
@@ -20,7 +22,7 @@ constexpr double least_own = 0.8;
 // A step that took longer than so many times the median step was held up as a whole, so its tasks
 // do not count for the spread (docs/profile.md).
 constexpr double held_up = 1.15;
-// The fewest timed tasks that tell how far tasks spread.
+// The fewest timed tasks that tell how far tasks spread: four for each level.
 constexpr std::size_t fewest_tasks = 4 * spread_levels;
 
 double seconds_between(Time from, Time to) { return Seconds(to - from).count(); }
@@ -89,34 +91,21 @@ std::optional<Line> line_through(const std::map<std::size_t, std::vector<double>
   return line;
 }
 
-// A cost that is too small to be measured counts as next to nothing, not as unknown.
 void note_runtime(std::vector<Observation>& all, const char* what, double seconds) {
-  all.push_back({what, 1, 1, std::max(seconds, 1e-9)});
+  all.push_back({what, 1, 1, std::max(seconds, shortest_timing)});
 }
 
-// By signature, size and workers that are busy.
-class Means {
- public:
-  void add(const Observation& seen) {
-    Sum& sum = sums_[{seen.signature, seen.size, seen.busy}];
-    sum.seconds += seen.seconds;
-    ++sum.count;
+// One for each signature, size and number of busy workers.
+std::vector<Observation> means_of(std::span<const Observation> seen) {
+  std::vector<Observation> means;
+  for (const auto& [what, seconds] : timings_of(seen)) {
+    const auto& [signature, size, busy] = what;
+    means.push_back({std::string(signature), size, busy,
+                     std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+                         static_cast<double>(seconds.size())});
   }
-  std::vector<Observation> get() const {
-    std::vector<Observation> all;
-    for (const auto& [what, sum] : sums_) {
-      const auto& [signature, size, busy] = what;
-      all.push_back({signature, size, busy, sum.seconds / sum.count});
-    }
-    return all;
-  }
-
- private:
-  struct Sum {
-    double seconds = 0, count = 0;
-  };
-  std::map<std::tuple<std::string, double, int>, Sum> sums_;
-};
+  return means;
+}
 
 }  // namespace
 
@@ -124,7 +113,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
                                          bool bookkeeping) {
   // The same work may take longer here than there: the first chunk of a worker finds weights in
   // memory that the second finds in a cache. A step is the sum of all, so it has their mean.
-  Means means;
+  std::vector<Observation> all;
   const BusyWorkers busy_workers(done, names);
   const int workers = names.workers();
   const auto note = [&](const CostPiece& piece, Time start, Time end, Seconds cpu) {
@@ -134,7 +123,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
     const int sharing_workers = piece.name->sharing_workers;
     const int busy =
         sharing_workers > 0 ? sharing_workers : level_of(busy_workers.between(start, end), workers);
-    if (busy > 0) means.add({piece.name->signature, piece.size, busy, seconds});
+    if (busy > 0) all.push_back({piece.name->signature, piece.size, busy, seconds});
   };
   for (std::size_t t = 0; t < done.list.tasks.size(); ++t) {
     const Task& task = done.list.tasks[t];
@@ -174,7 +163,7 @@ std::vector<Observation> observations_of(const ListTimes& done, const CostNames&
       note(pieces[i].piece, timed.start, timed.end, cpu);
     }
   }
-  return means.get();
+  return means_of(all);
 }
 
 void StepMean::add(const ListTimes& done, std::vector<Observation> seen) {
@@ -190,11 +179,10 @@ std::vector<Observation> StepMean::get() const {
   std::vector<double> seconds;
   for (const Step& step : steps_) seconds.push_back(step.seconds);
   const double longest = held_up * median(seconds);
-  Means means;
+  std::vector<Observation> all;
   for (const Step& step : steps_)
-    if (step.seconds <= longest)
-      for (const Observation& each : step.seen) means.add(each);
-  return means.get();
+    if (step.seconds <= longest) std::ranges::copy(step.seen, std::back_inserter(all));
+  return means_of(all);
 }
 
 void SpreadMeter::add(const ListTimes& done) {
@@ -245,7 +233,7 @@ std::map<SpreadMeter::Kind, std::vector<double>> SpreadMeter::typical_steps() co
   return kinds;
 }
 
-std::vector<Observation> SpreadMeter::observations(const WorkPlace& place, int busy) const {
+std::vector<Observation> SpreadMeter::observations(const KernelSetting& setting, int busy) const {
   // Tasks that take less than this share of the mean task's time do not matter.
   constexpr double matters = 0.1;
   const std::map<Kind, std::vector<double>> kinds = typical_steps();
@@ -268,7 +256,7 @@ std::vector<Observation> SpreadMeter::observations(const WorkPlace& place, int b
                       to = (level + 1) * factors.size() / spread_levels;
     double mean = 0;
     for (std::size_t i = from; i < to; ++i) mean += factors[i] / static_cast<double>(to - from);
-    all.push_back({spread_signature(place), static_cast<double>(level + 1), busy, mean});
+    all.push_back({spread_signature(setting), static_cast<double>(level + 1), busy, mean});
   }
   return all;
 }

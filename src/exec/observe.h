@@ -54,8 +54,8 @@ class SpreadMeter {
  public:
   void add(const ListTimes& done);
   bool enough() const;  // for observations, even if half of the steps were held up
-  // For tasks of `place`, with so many workers busy; none if it has seen too few.
-  std::vector<Observation> observations(const WorkPlace& place, int busy) const;
+  // For tasks of `setting`, with so many workers busy; none if it has seen too few.
+  std::vector<Observation> observations(const KernelSetting& setting, int busy) const;
 
  private:
   using Kind = std::tuple<Phase, std::uint32_t, std::uint32_t, std::int64_t>;  // and samples

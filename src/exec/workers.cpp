@@ -31,7 +31,7 @@ Workers::Workers(const Blueprint& blueprint, const ExecOptions& options, const R
       runtime_(runtime),
       ids_(ids),
       copies_(copies),
-      backend_(options.null_kernels ? nullptr : make_cpu_backend(blueprint, options)),
+      backend_(options.null_kernels ? nullptr : make_cpu_backend(blueprint, options.normalisation)),
       masks_(bucket_masks(blueprint, options.masks)),
       workers_(STARPU_NMAXWORKERS) {
   const std::vector<double> slowness = slowness_of(blueprint.plan);

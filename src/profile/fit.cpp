@@ -9,7 +9,7 @@ namespace regatta {
 namespace {
 
 // Relative error that is added for each factor of two between what was asked and what was measured,
-// in size or in number of busy workers.
+// in size or in number of busy workers. Assumed, not measured: it widens intervals alone.
 constexpr double error_per_doubling = 0.1;
 // Two sizes tell what more of it costs if one is so many times the other: between sizes that are
 // nearly alike there is noise alone.
@@ -26,9 +26,34 @@ Session middle_of(std::vector<Session> sessions) {
   return middle;
 }
 
+bool rests_on_one_timing(const Point& point) {
+  return point.sessions.size() == 1 && point.sessions.front().error >= error_of_one_timing;
+}
+
 }  // namespace
 
 Fit::Fit(std::span<const Point> points) {
+  std::vector<Point> believed;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (rests_on_one_timing(points[i])) {
+      std::vector<Point> others(points.begin(), points.end());
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      Fit without;
+      without.draw(others);
+      const double most = believable * without.at_most(points[i].size, points[i].busy);
+      if (!without.empty() && points[i].sessions.front().seconds > most) continue;
+    }
+    believed.push_back(points[i]);
+  }
+  draw(believed);
+}
+
+double Fit::at_most(double size, int busy) const {
+  if (curves_.empty()) return 0;
+  return at(std::max(size, curves_[widest_].knots.front().size), busy).seconds;
+}
+
+void Fit::draw(std::span<const Point> points) {
   std::vector<double> halves;
   for (const Point& point : points) {
     if (point.sessions.empty()) continue;

@@ -23,7 +23,8 @@ struct Point {
 };
 
 // For each number of busy workers a curve through the points that never falls, straight between
-// them. Where one of the curves ends, it goes on in proportion to the one that reaches furthest.
+// them. Where one of the curves ends, it goes on in proportion to the one that reaches furthest. A
+// point that rests on a single timing is left out where the others make it unbelievably slow.
 class Fit {
  public:
   Fit() = default;
@@ -55,6 +56,10 @@ class Fit {
     double reach() const { return knots.back().size / knots.front().size; }
   };
 
+  void draw(std::span<const Point> points);
+  // Seconds of work of this size or, if that is larger, of the smallest size that was measured: no
+  // work takes longer than more of it.
+  double at_most(double size, int busy) const;
   Knot on(const Curve& curve, double size) const;
   double left_out_error() const;
 

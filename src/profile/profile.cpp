@@ -1,30 +1,26 @@
 #include "profile/profile.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <tuple>
 
 #include "profile/robust.h"
 #include "profile/signature.h"
+#include "profile/timings.h"
 
 namespace regatta {
 
 void Profile::learn(std::span<const Observation> session) {
-  std::map<std::tuple<std::string_view, double, int>, std::vector<double>> timings;
-  for (const Observation& each : session)
-    if (each.seconds > 0 && each.size > 0 && each.busy > 0)
-      timings[{each.signature, each.size, each.busy}].push_back(each.seconds);
+  Timings timings = timings_of(session);
   std::set<Entry*> touched;
-  for (auto& timing : timings) {
-    std::vector<double>& seconds = timing.second;
+  for (auto& [what, seconds] : timings) {
+    const auto& [signature, size, busy] = what;
+    std::erase_if(seconds, [](double each) { return !(each > 0); });
+    if (!(size > 0) || busy < 1 || seconds.empty()) continue;
     // The first run makes kernels and meets cold caches.
     if (seconds.size() > 3) seconds.erase(seconds.begin());
     const Typical found = typical(seconds);
-    const double size = std::get<double>(timing.first);
-    const int busy = std::get<int>(timing.first);
-    Entry& entry = entries_[std::string(std::get<std::string_view>(timing.first))];
-    auto point = std::ranges::find_if(entry.points, [size, busy](const Point& each) {
+    Entry& entry = entries_[std::string(signature)];
+    auto point = std::ranges::find_if(entry.points, [size = size, busy = busy](const Point& each) {
       return each.size == size && each.busy == busy;
     });
     if (point == entry.points.end()) {
@@ -50,8 +46,7 @@ const Fit* Profile::find(std::string_view signature) const {
 }
 
 RuntimeCosts Profile::runtime() const {
-  // Between threads a crowded machine may take any time; what no runtime takes is not believed.
-  constexpr double believable = 10;
+  // Costs `believable` times above or below the defaults were mismeasured, and are cut to that.
   RuntimeCosts costs;
   for (const RuntimeCost& each : runtime_costs()) {
     double& cost = costs.*each.value;

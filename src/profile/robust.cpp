@@ -72,7 +72,7 @@ Typical typical(std::span<const double> values) {
 double Typical::error() const {
   if (value <= 0 || count == 0) return 1;
   // With few values the spread itself is hardly known.
-  const double unsure = 0.25 / (count * count);
+  const double unsure = error_of_one_timing / (count * count);
   return 1.96 * 1.2533 * spread / value / std::sqrt(count) * (1 + 2.0 / count) + unsure;
 }
 

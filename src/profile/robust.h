@@ -17,6 +17,13 @@ struct Typical {
   double error() const;
 };
 
+// Typical::error() of a single timing.
+inline constexpr double error_of_one_timing = 0.25;
+
+// On a crowded machine a single timing may take any time. One so many times as long as all else
+// says is not believed.
+inline constexpr double believable = 10;
+
 // `values` in the order they were taken. More than half of them may be disturbed, in a row or one
 // by one: by a neighbour that computes, a machine that sleeps, or data that come from afar.
 Typical typical(std::span<const double> values);

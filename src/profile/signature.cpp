@@ -14,10 +14,12 @@ constexpr std::array<std::string_view, 8> work_names{
     "forward",       "backward",       "statistics",     "normalise",
     "gradient_sums", "gradient_apply", "input_gradient", "weight_gradient"};
 
-std::string text_of(const WorkPlace& place) {
-  std::string text = place.device + " " + std::string(layout_name(place.layout)) + " " +
-                     std::string(precision_name(place.precision));
-  if (place.team > 1) text += " team" + std::to_string(place.team);
+constexpr std::array<std::string_view, 3> gradient_mode_names{" none", " write", " add"};
+
+std::string text_of(const KernelSetting& setting) {
+  std::string text = setting.device + " " + std::string(layout_name(setting.layout)) + " " +
+                     std::string(precision_name(setting.precision));
+  if (setting.team > 1) text += " team" + std::to_string(setting.team);
   return text + " | ";
 }
 
@@ -37,15 +39,16 @@ std::string text_of(const Attributes& attributes) {
 }  // namespace
 
 std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
-                         Pass pass, const WorkPlace& place, const std::vector<Layout>& layouts) {
+                         Pass pass, const KernelSetting& setting,
+                         const std::vector<Layout>& layouts) {
   const Node& node = graph.node(step.node);
   const auto value = [&](const Node& of) {
     std::string shape = " " + of.shape.text();
-    if (of.shape.rank() == 3 && !layouts.empty() && layouts[of.id.value] != place.layout)
+    if (of.shape.rank() == 3 && !layouts.empty() && layouts[of.id.value] != setting.layout)
       shape += ":" + std::string(layout_name(layouts[of.id.value]));
     return shape;
   };
-  std::string text = text_of(place) + std::string(node.op->name);
+  std::string text = text_of(setting) + std::string(node.op->name);
   for (const NodeId input : node.inputs) text += value(graph.node(input));
   text += " ->" + value(node) + text_of(node.attributes);
   if (!node.parameters.empty()) text += " p" + std::to_string(node.parameters.size());
@@ -53,17 +56,8 @@ std::string signature_of(const Graph& graph, const GradientFlow& flow, const Ins
   text += pass == Pass::evaluate ? "evaluate" : work_names[static_cast<std::size_t>(step.work)];
   // The first layer has no gradient to give; of a branch the second adds to the first's.
   if (goes_back(step.work))
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) switch (flow.mode(node.id, i)) {
-        case GradientMode::none:
-          text += " none";
-          break;
-        case GradientMode::write:
-          text += " write";
-          break;
-        case GradientMode::add:
-          text += " add";
-          break;
-      }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      text += gradient_mode_names[static_cast<std::size_t>(flow.mode(node.id, i))];
   return text;
 }
 
@@ -84,26 +78,21 @@ std::string deliver_signature(Pass pass, std::int64_t classes) {
   return pass == Pass::train ? "deliver" : "deliver logits " + std::to_string(classes);
 }
 
-std::string combine_signature(const WorkPlace& place, bool gradient) {
-  return text_of(place) + (gradient ? "combine_gradient" : "combine");
+std::string bookkeeping_signature(const KernelSetting& setting, std::string_view what) {
+  return text_of(setting) + std::string(what);
 }
-std::string track_signature(const WorkPlace& place) { return text_of(place) + "track"; }
-std::string reduce_signature(const WorkPlace& place) { return text_of(place) + "reduce"; }
-std::string measure_signature(const WorkPlace& place) { return text_of(place) + "measure"; }
-std::string clip_signature(const WorkPlace& place) { return text_of(place) + "clip"; }
+std::string spread_signature(const KernelSetting& setting) { return text_of(setting) + "spread"; }
 
-std::string spread_signature(const WorkPlace& place) { return text_of(place) + "spread"; }
-
-std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer) {
-  std::string text = text_of(place) + "update " + std::string(optimizer_name(optimizer.kind));
+std::string update_signature(const KernelSetting& setting, const OptimizerSettings& optimizer) {
+  std::string text = text_of(setting) + "update " + std::string(optimizer_name(optimizer.kind));
   for (int i = 0; i < most_moments; ++i) text += keeps_moment(optimizer, i) ? " moment" : "";
   if (optimizer.ema > 0) text += " average";
   if (optimizer.clip_norm > 0 || optimizer.clip_value > 0) text += " clipped";
   return text;
 }
 
-std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace& place) {
-  std::string text = text_of(place) + std::string(node.op->name);
+std::string pack_signature(const Graph& graph, const Node& node, const KernelSetting& setting) {
+  std::string text = text_of(setting) + std::string(node.op->name);
   for (const ParameterId id : node.parameters) text += " " + graph.parameter(id).shape.text();
   return text + text_of(node.attributes) + " | pack";
 }

@@ -14,8 +14,8 @@
 
 namespace regatta {
 
-// Where work runs.
-struct WorkPlace {
+// What decides which kernels do some work, and how fast.
+struct KernelSetting {
   std::string device = "cpu";  // or "cuda"
   Layout layout = Layout::blocked16;
   Precision precision = Precision::fp32;
@@ -26,7 +26,7 @@ struct WorkPlace {
 // matter: two layers of one shape share what was learned. `layouts`, by node: how values lie, where
 // that is not all the same.
 std::string signature_of(const Graph& graph, const GradientFlow& flow, const Instruction& step,
-                         Pass pass, const WorkPlace& place,
+                         Pass pass, const KernelSetting& setting,
                          const std::vector<Layout>& layouts = {});
 
 // The same where a step has several segments: what one worker leaves behind another one takes up.
@@ -37,18 +37,17 @@ bool of_segments(std::string_view signature);
 // Bookkeeping, and its size.
 std::string load_signature(const std::string& data, const Shape& sample, Dtype dtype);  // samples
 std::string deliver_signature(Pass pass, std::int64_t classes);                         // samples
-std::string combine_signature(const WorkPlace& place, bool gradient);  // channels x chunks
-std::string track_signature(const WorkPlace& place);                   // channels x groups
-std::string reduce_signature(const WorkPlace& place);                  // bytes of all slots
-std::string measure_signature(const WorkPlace& place);                 // bytes
-std::string clip_signature(const WorkPlace& place);                    // buckets
-std::string update_signature(const WorkPlace& place, const OptimizerSettings& optimizer);  // bytes
+// "combine" and "combine_gradient" (channels x chunks), "track" (channels x groups), "reduce"
+// (bytes of all slots), "measure" (bytes) and "clip" (buckets).
+std::string bookkeeping_signature(const KernelSetting& setting, std::string_view what);
+std::string update_signature(const KernelSetting& setting,
+                             const OptimizerSettings& optimizer);  // bytes
 // How far chunks' tasks spread: its size is 1 for the fastest of `spread_levels` equal parts of
 // them, 2 for the next, ..., its seconds are how many times the typical time these take.
 constexpr int spread_levels = 16;
-std::string spread_signature(const WorkPlace& place);
+std::string spread_signature(const KernelSetting& setting);
 // Once, for all parameters of a node.
-std::string pack_signature(const Graph& graph, const Node& node, const WorkPlace& place);
+std::string pack_signature(const Graph& graph, const Node& node, const KernelSetting& setting);
 
 // The runtime's own: each of size 1 and with one worker busy.
 struct RuntimeCost {

@@ -138,8 +138,7 @@ StoredProfile profile_from_json(const Json& json) try {
   stored.mark.cpu = machine.at("cpu").get<std::string>();
   stored.mark.cores = machine.at("cores").get<int>();
   stored.mark.gpus = machine.at("gpus").get<std::vector<std::string>>();
-  for (const auto& [name, version] : machine.at("libraries").items())
-    stored.mark.libraries[name] = version.get<std::string>();
+  stored.mark.libraries = machine.at("libraries").get<std::map<std::string, std::string>>();
   stored.mark.kernels = machine.at("kernels").get<int>();
   for (const auto& [signature, rows] : json.at("costs").items())
     stored.profile.restore(signature, points_from(rows));

@@ -13,7 +13,7 @@ namespace regatta {
 
 // To be raised whenever our own kernels change their speed, or what is measured its meaning: what
 // was measured before is forgotten.
-constexpr int kernels_version = 12;
+constexpr int kernels_version = 13;
 
 // What a profile holds for.
 struct MachineMark {
@@ -42,6 +42,7 @@ class ProfileStore {
  public:
   explicit ProfileStore(MachineMark mark, std::filesystem::path folder = profile_folder());
 
+  const MachineMark& mark() const { return mark_; }
   const std::filesystem::path& file() const { return file_; }
 
   // What is known of this machine; empty if nothing is. A file that is damaged, or of another

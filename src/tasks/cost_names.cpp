@@ -32,7 +32,7 @@ bool CostNames::shares(const Node& node) const {
          std::ranges::any_of(node.inputs, [&](NodeId input) { return shared_[input.value]; });
 }
 
-WorkPlace CostNames::place(GroupId group) const {
+KernelSetting CostNames::setting(GroupId group) const {
   const DeviceGroup& where = blueprint_.group(group);
   return {.device = where.kind == DeviceKind::cpu ? "cpu" : "cuda",
           .layout = where.layout,
@@ -56,7 +56,7 @@ const CostName* CostNames::instruction(const Instruction& step, GroupId group) c
   std::vector<Layout> layouts;
   for (const ValueForm& form : forms) layouts.push_back(form.layout);
   name = CostName{
-      .signature = signature_of(graph, blueprint_.flow, step, pass_, place(group), layouts),
+      .signature = signature_of(graph, blueprint_.flow, step, pass_, setting(group), layouts),
       .flops = back ? share * cost.backward_flops : cost.forward_flops,
       .bytes = share * static_cast<double>(bytes) * (back ? 2 : 1)};
   if (step.work == Work::input_gradient || step.work == Work::weight_gradient) {
@@ -80,7 +80,7 @@ const CostName* CostNames::kept(CostName name) const {
 
 CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) const {
   const Graph& graph = blueprint_.graph;
-  const WorkPlace owner = place(blueprint_.owner);
+  const KernelSetting owner = setting(blueprint_.owner);
   const auto bucket_bytes = [&] {
     return static_cast<double>(blueprint_.buckets[action.bucket.value].bytes);
   };
@@ -105,21 +105,21 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       const bool back = action.phase == Phase::combine_gradient;
       const std::int64_t channels =
           graph.node(meeting_after(program, action.part, back)).shape.channels();
-      return {met(combine_signature(owner, back), 16),
+      return {met(bookkeeping_signature(owner, back ? "combine_gradient" : "combine"), 16),
               static_cast<double>(channels) * static_cast<double>(blueprint_.chunks.size())};
     }
     case Phase::track: {
       double channels = 0;
       for (const NodeId id : blueprint_.segments[action.segment.value].train.grouped)
         channels += static_cast<double>(graph.node(id).shape.channels());
-      return {met(track_signature(owner), 16),
+      return {met(bookkeeping_signature(owner, "track"), 16),
               channels * static_cast<double>(blueprint_.groups_per_chunk) *
                   static_cast<double>(blueprint_.chunks.size())};
     }
     case Phase::reduce: {
       // By the group that does it: a group's own slots, or the owner's and one sum of each other.
       if (action.group != blueprint_.owner)
-        return {kept({.signature = reduce_signature(place(action.group)),
+        return {kept({.signature = bookkeeping_signature(setting(action.group), "reduce"),
                       .bytes = 1,
                       .sharing_workers = blueprint_.group(action.group).workers}),
                 bucket_bytes() * slots_of(blueprint_, action.group).count};
@@ -127,13 +127,14 @@ CostPiece CostNames::bookkeeping(const Action& action, std::int64_t samples) con
       for (std::uint32_t g = 0; g < groups_of(blueprint_.plan).size(); ++g)
         summed +=
             sums_own_slots(blueprint_, GroupId{g}) ? 1 : slots_of(blueprint_, GroupId{g}).count;
-      return {met(reduce_signature(owner), 1),
+      return {met(bookkeeping_signature(owner, "reduce"), 1),
               bucket_bytes() * std::max(summed, gradient_slots(blueprint_.plan) > 1 ? 2 : 1)};
     }
     case Phase::measure:
-      return {met(measure_signature(owner), 1), bucket_bytes()};
+      return {met(bookkeeping_signature(owner, "measure"), 1), bucket_bytes()};
     case Phase::clip:
-      return {met(clip_signature(owner), 8), static_cast<double>(blueprint_.buckets.size())};
+      return {met(bookkeeping_signature(owner, "clip"), 8),
+              static_cast<double>(blueprint_.buckets.size())};
     case Phase::update:
       return {met(update_signature(owner, blueprint_.optimizer), 6), bucket_bytes()};
     case Phase::exchange_sums:
@@ -157,7 +158,7 @@ std::vector<CostPiece> CostNames::packs(const Action& action) const {
     const std::size_t room = blueprint_.packed_room[action.group.value][id.value];
     if (room == 0) continue;
     all.push_back({kept({.signature = pack_signature(blueprint_.graph, blueprint_.graph.node(id),
-                                                     place(action.group)),
+                                                     setting(action.group)),
                          .bytes = 2 * static_cast<double>(room),
                          .sharing_workers = blueprint_.group(action.group).workers}),
                    1});
@@ -191,7 +192,7 @@ CostPiece CostNames::whole(const Task& task, std::int64_t samples) const {
       flops += piece.name->flops * piece.size;
     }
   }
-  const WorkPlace where = place(task.group);
+  const KernelSetting where = setting(task.group);
   const double size = std::max<double>(1, static_cast<double>(samples));
   return {kept({.signature = where.device + " " + std::string(layout_name(where.layout)) + " " +
                              std::string(precision_name(where.precision)) + " | task " +

@@ -49,7 +49,7 @@ class CostNames {
   bool one_piece(const Task& task) const;
   CostPiece whole(const Task& task, std::int64_t samples) const;
 
-  WorkPlace place(GroupId group) const;
+  KernelSetting setting(GroupId group) const;
   int workers() const;  // of all groups, and loaders
   const Blueprint& blueprint() const { return blueprint_; }
   Pass pass() const { return pass_; }

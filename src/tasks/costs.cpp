@@ -6,12 +6,14 @@
 namespace regatta {
 namespace {
 
-// Rates where nothing was measured, and how far off such a guess may be, each way.
+// FLOPs and bytes a second, and least seconds, where nothing was measured: orders of magnitude, for
+// plans of which choose() knows too little to compare them.
 struct Rates {
   double flops, bytes, least;
 };
 constexpr Rates core{.flops = 20e9, .bytes = 5e9, .least = 1e-6};
 constexpr Rates gpu{.flops = 10e12, .bytes = 1e12, .least = 1e-5};
+// How far off such a guess may be, each way. Assumed: it widens intervals alone.
 constexpr double doubt = 4;
 
 Estimate guess(const CostPiece& piece) {
@@ -57,7 +59,7 @@ void ProfileCosts::add(Answer& answer, const CostPiece& piece, int busy) const {
     if (piece.name->whole) {
       Answer whole;
       add(whole, {piece.name->whole, piece.size}, busy);
-      answer.add_share(piece.name->share, whole);
+      answer.add(whole, piece.name->share);
     } else {
       answer.cost += guess(piece);
     }
@@ -97,12 +99,7 @@ ProfileCosts::Answer ProfileCosts::answer(const Task& task, int busy) const {
     add(total, names_.whole(task, names_.blueprint().chunks[chunk.value].capacity), busy);
     return total;
   }
-  for (const Action& action : task.actions) {
-    const Answer& found = answer(action, busy);
-    total.cost += found.cost;
-    total.known += found.known;
-    total.measured += found.measured;
-  }
+  for (const Action& action : task.actions) total.add(answer(action, busy));
   return total;
 }
 
@@ -123,7 +120,7 @@ double release_seconds(const Task& next, const RuntimeCosts& runtime) {
 }
 
 std::vector<double> ProfileCosts::spread(GroupId group) const {
-  const Fit* fit = profile_ ? profile_->find(spread_signature(names_.place(group))) : nullptr;
+  const Fit* fit = profile_ ? profile_->find(spread_signature(names_.setting(group))) : nullptr;
   const int workers = names_.blueprint().group(group).workers;
   std::vector<double> levels;
   for (int level = 1; fit && level <= spread_levels; ++level)
@@ -136,22 +133,12 @@ std::vector<double> ProfileCosts::spread(GroupId group) const {
   return levels;
 }
 
-double ProfileCosts::share(const TaskList& list, int busy, double Answer::*part) const {
-  double measured = 0, all = 0;
-  for (const Task& task : list.tasks) {
-    const Answer found = answer(task, busy);
-    measured += found.*part;
-    all += found.cost.seconds;
-  }
-  return all > 0 ? measured / all : 0;
-}
-
-double ProfileCosts::measured_share(const TaskList& list, int busy) const {
-  return share(list, busy, &Answer::measured);
-}
-
-double ProfileCosts::known_share(const TaskList& list, int busy) const {
-  return share(list, busy, &Answer::known);
+MeasuredShares ProfileCosts::measured_shares(const TaskList& list, int busy) const {
+  Answer all;
+  for (const Task& task : list.tasks) all.add(answer(task, busy));
+  const double seconds = all.cost.seconds;
+  return seconds > 0 ? MeasuredShares{all.measured / seconds, all.known / seconds}
+                     : MeasuredShares{0, 0};
 }
 
 }  // namespace regatta

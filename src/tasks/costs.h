@@ -13,6 +13,13 @@
 
 namespace regatta {
 
+// How much of a predicted time rests on measurements of the same work, from 0 to 1; the rest is
+// guessed.
+struct MeasuredShares {
+  double any_size = 1;   // measured at whatever size
+  double near_size = 1;  // at sizes near to those of the tasks
+};
+
 class TaskCosts {
  public:
   virtual ~TaskCosts() = default;
@@ -23,11 +30,11 @@ class TaskCosts {
   virtual RuntimeCosts runtime() const = 0;
   // How far the times of a group's tasks spread, as Spread takes it; empty: not known.
   virtual std::vector<double> spread(GroupId /*group*/) const { return {}; }
-  // How much of the predicted time of all these tasks rests on measurements of the same work, at
-  // whatever size, from 0 to 1; the rest is guessed.
-  virtual double measured_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
-  // How much of it rests on measurements at sizes near to those of the tasks.
-  virtual double known_share(const TaskList& /*list*/, int /*busy*/) const { return 1; }
+  // How much of the predicted time of these tasks, with `busy` workers computing, rests on
+  // measurements.
+  virtual MeasuredShares measured_shares(const TaskList& /*list*/, int /*busy*/) const {
+    return {};
+  }
 };
 
 // Makes the costs of a plan's tasks; the blueprint outlives them.
@@ -51,9 +58,7 @@ class ProfileCosts : public TaskCosts {
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return runtime_; }
   std::vector<double> spread(GroupId group) const override;
-
-  double measured_share(const TaskList& list, int busy) const override;
-  double known_share(const TaskList& list, int busy) const override;
+  MeasuredShares measured_shares(const TaskList& list, int busy) const override;
 
  private:
   struct Answer {
@@ -61,10 +66,10 @@ class ProfileCosts : public TaskCosts {
     double known = 0;     // seconds of it that were measured, at about this size
     double measured = 0;  // seconds of it that were measured, at any size
 
-    void add_share(double share, const Answer& whole) {
-      cost += {share * whole.cost.seconds, share * whole.cost.low, share * whole.cost.high};
-      known += share * whole.known;
-      measured += share * whole.measured;
+    void add(const Answer& other, double share = 1) {
+      cost += {share * other.cost.seconds, share * other.cost.low, share * other.cost.high};
+      known += share * other.known;
+      measured += share * other.measured;
     }
   };
   // All that the cost of an action depends on.
@@ -72,7 +77,6 @@ class ProfileCosts : public TaskCosts {
                               std::uint32_t, int>;
   const Answer& answer(const Action& action, int busy) const;
   Answer answer(const Task& task, int busy) const;
-  double share(const TaskList& list, int busy, double Answer::*part) const;
   void add(Answer& answer, const CostPiece& piece, int busy) const;
 
   CostNames names_;

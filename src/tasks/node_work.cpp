@@ -51,7 +51,7 @@ void NodeWork::find_exchanges() {
   constexpr std::size_t nobody = ~std::size_t{0};
   for (const Bucket& bucket : blueprint().buckets) {
     awaiting_.push_back(nobody);
-    exchange_bytes_.push_back(static_cast<double>(bucket.bytes));
+    exchange_bytes_.push_back(static_cast<double>(blueprint().wire_bytes(bucket)));
   }
   for (std::size_t t = 0; t < list().tasks.size(); ++t) {
     // With clipping a bucket is measured before it is updated: the first to come waits.

@@ -9,12 +9,12 @@
 namespace regatta {
 namespace {
 
-// How many tasks are played at least where their times vary, so that chance evens out.
-constexpr std::size_t tasks_to_see = 240;
-
-std::int64_t steps_to_play(const NodeWork& work, int wanted) {
+std::int64_t steps_to_play(const NodeWork& work) {
+  constexpr int fewest = 4;  // two of them are averaged
+  // How many tasks are played at least where their times vary, so that chance evens out.
+  constexpr std::size_t tasks_to_see = 240;
   // Until the ring is full, submission runs ahead of its steady pace.
-  const auto least = static_cast<std::size_t>(std::max(wanted, work.steps_in_flight() + 2));
+  const auto least = static_cast<std::size_t>(std::max(fewest, work.steps_in_flight() + 2));
   bool spreads = false;
   for (std::size_t pool = 0; pool < work.pools().size(); ++pool)
     spreads = spreads || !work.spread(pool, 1).none();
@@ -36,11 +36,10 @@ double part_after(double since, double begin, double end) {
 
 }  // namespace
 
-Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-            const PlayOptions& options) {
+Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs) {
   const NodeWork work(blueprint, list, costs, fixed_places(blueprint, list),
                       /*several_ranks=*/false);
-  const std::int64_t steps = steps_to_play(work, options.steps);
+  const std::int64_t steps = steps_to_play(work);
   const RankHosts hosts = one_host(work);
   EventClock clock;
   NodeEngine engine(clock, work, hosts,

@@ -8,12 +8,6 @@
 
 namespace regatta {
 
-struct PlayOptions {
-  // Steps to play at least. play() raises it to steps_in_flight + 2, and further for lists of few
-  // tasks whose times vary. The last two thirds of the steps are averaged.
-  int steps = 4;
-};
-
 // Where a task of the last step ran, and when, from the start of the play.
 struct PlayedTask {
   int worker = -1;
@@ -34,9 +28,9 @@ struct Played {
   std::vector<PlayedTask> tasks;      // by task of the list
 };
 
-// `list` was lowered from `blueprint`; a list that trains.
-Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs,
-            const PlayOptions& options = {});
+// `list` was lowered from `blueprint`; a list that trains. The last two thirds of the steps that
+// are played are averaged.
+Played play(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs);
 
 // Seconds that no placement can beat: the work of each group, spread evenly over its workers.
 double least_seconds(const Blueprint& blueprint, const TaskList& list, const TaskCosts& costs);

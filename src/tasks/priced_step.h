@@ -31,10 +31,7 @@ class PricedStep {
   Played play() const { return regatta::play(blueprint_, list_, *costs_); }
   double least_seconds() const { return regatta::least_seconds(blueprint_, list_, *costs_); }
   std::vector<Meeting> meetings() const { return regatta::meetings(blueprint_, list_, *costs_); }
-  // The share of the predicted time, with `busy` workers at work, that was measured: from 0 to 1.
-  double measured_share(int busy) const { return costs_->measured_share(list_, busy); }
-  // The share that was measured at sizes near to those of the plan's tasks.
-  double known_share(int busy) const { return costs_->known_share(list_, busy); }
+  MeasuredShares measured_shares(int busy) const { return costs_->measured_shares(list_, busy); }
   // For Placement::fixed: by worker, its tasks in the order that a play gives.
   std::vector<std::vector<std::uint32_t>> order() const;
 

@@ -2,19 +2,15 @@
 // operator by operator. An operator alone on hot data would be faster than it ever is in training.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <vector>
 
-#include "data/dataset.h"
-#include "plan/make_plan.h"
-#include "plan/recipe.h"
-#include "profile/store.h"
+#include "train/job.h"
 
 namespace regatta {
 
 struct CalibrationOptions {
   int workers = 1;
-  Layout layout = Layout::blocked16;  // of the CPU group
   std::vector<DeviceKind> devices{DeviceKind::cpu};
   Layout gpu_layout = Layout::nhwc;
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
@@ -26,26 +22,26 @@ struct CalibrationOptions {
   // Half a chunk is measured as what a worker has two of, else as half of one.
   bool in_turn = true;
   std::vector<int> teams{};  // also with workers of so many threads each
+  // Also teams on batches that are cut at meeting points, as those of several nodes are even if
+  // each node has one team and one chunk.
+  bool teams_of_nodes = false;
   // Also cores and a GPU on one batch: parts of a cut batch on the GPU, meetings across memories,
   // gradients that come from both.
   bool shared = false;
+  // Plans that do not fit into memory are not measured; none: all fit.
+  std::function<bool(const Plan& plan)> fits = {};
 
   bool uses(DeviceKind kind) const;
 };
 
+// What choosing a plan asks for: the steps it must run take a second or two for small networks, and
+// are few for large ones. `more_teams`: beside those that may win without a GPU.
+CalibrationOptions quick_calibration(const TrainJob& job, int workers,
+                                     const std::vector<int>& more_teams = {});
+
 // Chunks from one sample up to the whole batch, with one worker busy and with all of them, as one
 // segment and by blocks. Ends when all is known well enough, or the budget is spent, but for whole
-// chunks if they are wanted. No executor may be alive meanwhile. Without data, loading is not
-// measured.
-std::vector<Observation> calibrate(const Graph& graph, const Recipe& recipe,
-                                   const std::shared_ptr<const Dataset>& data,
-                                   const CalibrationOptions& options);
-
-// What choosing a plan asks for: the steps it must run take a second or two for small networks, and
-// are few for large ones.
-std::vector<Observation> calibrate_quickly(const Graph& graph, const Recipe& recipe,
-                                           const std::shared_ptr<const Dataset>& data, int workers,
-                                           Seconds budget = Seconds(1.5),
-                                           const std::vector<int>& more_teams = {});
+// chunks if they are wanted. The job's plan does not matter. No executor may be alive meanwhile.
+std::vector<Observation> calibrate(const TrainJob& job, const CalibrationOptions& options);
 
 }  // namespace regatta

@@ -2,7 +2,6 @@
 // that is done first is taken.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,19 +17,8 @@ struct Granularity {
   int team = 1;
   int workers = 1;
   std::int64_t gpu_share = 0;  // samples that GPUs compute
-};
 
-struct Candidate {
-  Plan plan;
-  Granularity granularity;
-  Seconds predicted{0};   // of a step
-  PlayedShares shares;    // of the workers' time, as predicted
-  std::size_t tasks = 0;  // of a step
-  double known = 0;       // how much of the prediction rests on measurements, from 0 to 1
-  Seconds tried{0};       // what real steps took; 0: it was not tried out
-
-  bool was_tried() const { return tried > Seconds(0); }
-  Seconds expected() const { return was_tried() ? tried : predicted; }
+  auto operator<=>(const Granularity&) const = default;
 };
 
 // One CPU worker, several, or teams of threads; a GPU by itself, or sharing the batch with cores.
@@ -47,6 +35,21 @@ inline constexpr double prediction_error = 1.2;
 // much. No plan that was tried undisturbed was slower than predicted by more (docs/compare.md).
 inline constexpr double kind_error = 2;
 
+struct Candidate {
+  Plan plan;
+  Granularity granularity;
+  Seconds predicted{0};   // of a step
+  PlayedShares shares;    // of the workers' time, as predicted
+  std::size_t tasks = 0;  // of a step
+  double known = 0;       // how much of the prediction rests on measurements, from 0 to 1
+  Seconds tried{0};       // what real steps took; 0: it was not tried out
+
+  bool was_tried() const { return tried > Seconds(0); }
+  Seconds expected() const { return was_tried() ? tried : predicted; }
+  // Its trials were disturbed, or the costs miss something that may come and go.
+  bool is_doubtful() const { return was_tried() && tried > kind_error * predicted; }
+};
+
 // Moves the simplest of the fastest candidates to the front: of those that are expected to take at
 // most 2% longer than `candidates.front()`, the one with the fewest tasks, then threads.
 void prefer_simplest(std::vector<Candidate>& candidates);
@@ -60,15 +63,22 @@ struct Choice {
   const Candidate& best() const { return candidates.front(); }
 };
 
+// Whether a plan fits into memory.
+using PlanFits = std::function<bool(const Plan& plan)>;
+
 // Fills in what `options` leaves open of segments, chunks, team, lanes and buckets, of shares of
-// several devices and of which devices compute, and uses options.workers CPUs or fewer. Throws what
-// make_plan throws.
-Choice choose(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-              const CostsFor& costs);
+// several devices and of which devices compute, and uses options.workers CPUs or fewer. Plans that
+// do not fit are left out, unless none fits. Throws what make_plan throws.
+Choice choose(
+    const Graph& graph, const Recipe& recipe, const PlanOptions& options, const CostsFor& costs,
+    const PlanFits& fits = [](const Plan&) { return true; });
 
 // One plan with its predicted time.
 Candidate candidate_of(const Graph& graph, const Recipe& recipe, const Plan& plan,
                        const CostsFor& costs);
+
+// The plan's GPU; null without one.
+const DeviceGroup* gpu_of(const Plan& plan);
 
 // The choice, the runners-up and the predicted times, as a table.
 std::string explain(const Choice& choice, std::size_t rows = 8);

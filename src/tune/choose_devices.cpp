@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "base/formatted.h"
 #include "base/json_reader.h"
 #include "graph/graph.h"
 
@@ -18,8 +19,8 @@ namespace {
 class DeviceSearch {
  public:
   DeviceSearch(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-               const CostsFor& costs)
-      : graph_(graph), recipe_(recipe), options_(options), costs_(costs) {}
+               const CostsFor& costs, const PlanFits& fits)
+      : graph_(graph), recipe_(recipe), options_(options), costs_(costs), fits_(fits) {}
 
   Choice run() {
     const bool both_named = options_.devices.size() > 1;
@@ -38,6 +39,9 @@ class DeviceSearch {
       if (choice_.by_costs) return !known(each);
       return !both_named && kind_of(each.granularity) != PlanKind::gpu;
     });
+    const auto rest =
+        std::ranges::stable_partition(all, [&](const Candidate& each) { return fits_(each.plan); });
+    if (rest.begin() != all.begin()) all.erase(rest.begin(), rest.end());
     std::ranges::stable_sort(all, {}, &Candidate::predicted);
     return std::move(choice_);
   }
@@ -63,12 +67,13 @@ class DeviceSearch {
   }
 
   void cores_alone() {
-    Choice found = choose(graph_, recipe_, options_for({DeviceKind::cpu}), costs_);
+    Choice found = choose(graph_, recipe_, options_for({DeviceKind::cpu}), costs_, fits_);
     choice_.compared += found.compared;
     // The best of each kind: of those, trials choose.
-    std::map<PlanKind, int> taken;
+    std::set<PlanKind> taken;
     for (Candidate& each : found.candidates)
-      if (taken[kind_of(each.granularity)]++ == 0) choice_.candidates.push_back(std::move(each));
+      if (taken.insert(kind_of(each.granularity)).second)
+        choice_.candidates.push_back(std::move(each));
   }
 
   void shared() {
@@ -88,18 +93,16 @@ class DeviceSearch {
       }
   }
 
-  // The time of a step first falls and then rises as cores get more samples: golden sections find
-  // the least.
+  // The time of a step first falls and then rises as cores get more samples: the least lies between
+  // two thirds of which neither is much slower. Cores get a sample, or granule, for each of the
+  // chunks that the user asks for.
   void share_best(const PlanOptions& options, std::int64_t granule, std::int64_t pieces) {
     std::map<std::int64_t, Candidate> tried;  // by granules of the CPU's share
-    const auto at = [&](std::int64_t share) -> const Candidate& {
-      const auto found = tried.find(share);
-      return found != tried.end()
-                 ? found->second
-                 : tried.emplace(share, with(options, share * granule)).first->second;
+    const auto seconds = [&](std::int64_t share) {
+      if (!tried.contains(share)) tried.emplace(share, with(options, share * granule));
+      return tried.at(share).predicted;
     };
-    const auto seconds = [&](std::int64_t share) { return at(share).predicted; };
-    std::int64_t low = 1, high = pieces - 1;
+    std::int64_t low = options.chunks ? options.chunks->front() : 1, high = pieces - 1;
     while (high - low > 2) {
       const std::int64_t third = std::max<std::int64_t>((high - low) / 3, 1);
       if (seconds(low + third) <= seconds(high - third))
@@ -107,18 +110,19 @@ class DeviceSearch {
       else
         low += third;
     }
-    for (std::int64_t share = low; share <= high; ++share) at(share);
-    const auto best =
-        std::ranges::min_element(tried, {}, [](const auto& each) { return each.second.predicted; });
+    for (std::int64_t share = low; share <= high; ++share) seconds(share);
+    const auto best = std::ranges::min_element(tried, {}, [&](const auto& each) {
+      return std::pair(!fits_(each.second.plan), each.second.predicted);
+    });
     choice_.compared += tried.size() - 1;
     add(best->second);
   }
 
   Candidate with(PlanOptions options, std::int64_t cpu_share) const {
     options.shares = {cpu_share, recipe_.batch - cpu_share};
-    const std::int64_t wanted =
-        options.chunks ? options.chunks->front() : options.workers / *options.team;
-    options.chunks = {std::min(wanted, granules_of(graph_, cpu_share))};
+    if (!options.chunks)
+      options.chunks = {
+          std::min<std::int64_t>(options.workers / *options.team, granules_of(graph_, cpu_share))};
     return candidate_of(graph_, recipe_, make_plan(graph_, recipe_, options), costs_);
   }
 
@@ -126,34 +130,30 @@ class DeviceSearch {
   const Recipe& recipe_;
   const PlanOptions& options_;
   const CostsFor& costs_;
+  const PlanFits& fits_;
   Choice choice_;
 };
 
-const Candidate* best_of(const Choice& choice, PlanKind kind) {
+// The fastest of these kinds; null if there is none.
+const Candidate* best_of(const Choice& choice, std::initializer_list<PlanKind> kinds) {
   const Candidate* best = nullptr;
   for (const Candidate& each : choice.candidates)
-    if (kind_of(each.granularity) == kind && (!best || each.expected() < best->expected()))
+    if (std::ranges::find(kinds, kind_of(each.granularity)) != kinds.end() &&
+        (!best || each.expected() < best->expected()))
       best = &each;
   return best;
 }
 
-const Candidate* best_of_cores(const Choice& choice) {
-  const Candidate* best = nullptr;
-  for (const PlanKind kind : {PlanKind::alone, PlanKind::workers, PlanKind::teams}) {
-    const Candidate* each = best_of(choice, kind);
-    if (each && (!best || each->expected() < best->expected())) best = each;
-  }
-  return best;
-}
-
 std::string milliseconds(const Candidate& candidate) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g ms a step%s", 1e3 * candidate.expected().count(),
-                candidate.was_tried() ? "" : " (predicted)");
-  return text;
+  return formatted("%.3g ms a step%s", 1e3 * candidate.expected().count(),
+                   candidate.was_tried() ? "" : " (predicted)");
 }
 
 }  // namespace
+
+bool computes(const PlanOptions& options, DeviceKind kind) {
+  return std::ranges::find(options.devices, kind) != options.devices.end();
+}
 
 std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision) {
   if (options.gpu_layout) return {*options.gpu_layout};
@@ -176,6 +176,10 @@ void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options
     throw InputError(
         "a list of --chunks cuts a share of the CPU that is known: add --shares, or give --chunks "
         "one number");
+  const std::int64_t most = granules_of(graph, batch) - 1;  // the GPU's share is one at least
+  if (options.chunks && (options.chunks->front() < 1 || options.chunks->front() > most))
+    throw InputError("--chunks " + std::to_string(options.chunks->front()) + ": use 1 to " +
+                     std::to_string(most) + ", as many as the cores' share can be cut into");
   options.devices = {DeviceKind::cpu, DeviceKind::cuda};
   if (const int cpus = cpus_to_compute(options); options.team.value_or(1) > cpus)
     throw InputError("--team " + std::to_string(*options.team) +
@@ -191,15 +195,15 @@ std::vector<int> teams_beside_gpu(const PlanOptions& options) {
 }
 
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-                      const CostsFor& costs) {
-  return DeviceSearch(graph, recipe, options, costs).run();
+                      const CostsFor& costs, const PlanFits& fits) {
+  return DeviceSearch(graph, recipe, options, costs, fits).run();
 }
 
 std::string roles_of(const Choice& choice) {
   if (!choice.devices_open) return "";
-  const Candidate* gpu = best_of(choice, PlanKind::gpu);
-  const Candidate* cores = best_of_cores(choice);
-  const Candidate* both = best_of(choice, PlanKind::shared);
+  const Candidate* gpu = best_of(choice, {PlanKind::gpu});
+  const Candidate* cores = best_of(choice, {PlanKind::alone, PlanKind::workers, PlanKind::teams});
+  const Candidate* both = best_of(choice, {PlanKind::shared});
   const PlanKind taken = kind_of(choice.best().granularity);
   std::string text = "roles: ";
   if (taken == PlanKind::gpu)
@@ -211,17 +215,11 @@ std::string roles_of(const Choice& choice) {
     text += "cores compute, the GPU rests";
   text += ": " + milliseconds(choice.best()) + "\n";
   if (gpu && cores && both) {
-    const double speed_gpu = 1 / gpu->expected().count(),
-                 speed_cores = 1 / cores->expected().count();
-    const double speed_both = 1 / both->expected().count();
-    char line[240];
-    std::snprintf(
-        line, sizeof line,
+    const double cores_by_gpu = gpu->expected() / cores->expected();  // their speeds
+    text += formatted(
         "  cores alone have %.3g%% of the GPU's speed: together they could reach %.3g%% of "
         "it at most,\n  and reach %.3g%%, meeting and reducing included\n",
-        100 * speed_cores / speed_gpu, 100 * (1 + speed_cores / speed_gpu),
-        100 * speed_both / speed_gpu);
-    text += line;
+        100 * cores_by_gpu, 100 * (1 + cores_by_gpu), 100 * (gpu->expected() / both->expected()));
   }
   if (gpu && taken != PlanKind::gpu) text += "  the GPU alone: " + milliseconds(*gpu) + "\n";
   if (cores && (taken == PlanKind::gpu || taken == PlanKind::shared))

@@ -8,6 +8,8 @@
 
 namespace regatta {
 
+bool computes(const PlanOptions& options, DeviceKind kind);
+
 // The layouts that a GPU's plan is to be compared in: one where the user or the precision decides.
 std::vector<Layout> gpu_layouts(const PlanOptions& options, Precision precision);
 
@@ -25,9 +27,10 @@ void require_sharing(const Graph& graph, std::int64_t batch, PlanOptions options
 std::vector<int> teams_beside_gpu(const PlanOptions& options);
 
 // options.devices names a GPU. With options.devices_open any of the three ways may be chosen;
-// otherwise the devices named compute, all of them.
+// otherwise the devices named compute, all of them. Plans that do not fit are left out, unless none
+// fits.
 Choice choose_devices(const Graph& graph, const Recipe& recipe, const PlanOptions& options,
-                      const CostsFor& costs);
+                      const CostsFor& costs, const PlanFits& fits);
 
 // What each device is for in the chosen plan, and what the other ways would have taken; empty where
 // nothing was to be chosen.

@@ -15,7 +15,6 @@
 #include "tune/choose_devices.h"
 #include "tune/recomputation.h"
 #include "tune/stored_profile.h"
-#include "tune/trial_ranking.h"
 #include "tune/trials.h"
 
 namespace regatta {
@@ -26,20 +25,18 @@ constexpr Seconds worth_measuring{3};
 
 // What the profile knows of a plan's step.
 struct Known {
-  double share = 0;     // of its predicted time: measured at about these sizes
-  double measured = 0;  // of its predicted time: measured at any size
-  Seconds step{0};      // that it takes at least
+  MeasuredShares measured;  // of its predicted time
+  Seconds step{0};          // that it takes at least
 };
 
 Known known_of(const TrainJob& job, const PlanOptions& options,
                const std::shared_ptr<const Profile>& profile) {
   const PricedStep step(job.graph, job.recipe, make_plan(job.graph, job.recipe, options), profile);
-  return {step.known_share(options.workers), step.measured_share(options.workers),
-          Seconds(step.least_seconds())};
+  return {step.measured_shares(options.workers), Seconds(step.least_seconds())};
 }
 
 // Whether teams may be the fastest: where chunks meet, or where the batch has fewer chunks than
-// workers. calibrate_quickly() measures teams by the same rule.
+// workers. quick_calibration() measures teams by the same rule.
 bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
   const bool open = !options.team && !options.chunks && options.workers > 1;
   return open &&
@@ -47,30 +44,27 @@ bool teams_may_win(const TrainJob& job, const PlanOptions& options) {
           std::ranges::any_of(job.graph.nodes(), [](const Node& node) { return meets(node); }));
 }
 
-// How much is known of the costs of the rule of thumb's plan, or of a plan with smaller chunks if
-// more is known of that: of a large network only small chunks are measured, which is enough.
-Known known_at_best(const TrainJob& job, PlanOptions options,
-                    const std::shared_ptr<const Profile>& profile) {
-  options.devices = {DeviceKind::cpu};
-  options.shares.reset();
-  const Known coarse = known_of(job, options, profile);
-  if (teams_may_win(job, options)) {
-    // Whether they do is for measurements to tell.
-    PlanOptions together = options;
-    together.team = options.workers;
-    together.chunks = {1};
-    if (known_of(job, together, profile).measured < known_enough) return {0, 0, coarse.step};
-  }
-  if (options.chunks) return coarse;
-  options.chunks = {
-      std::min<std::int64_t>(4 * options.workers, granules_of(job.graph, job.recipe.batch))};
-  const Known fine = known_of(job, options, profile);
-  return {std::max(coarse.share, fine.share), std::max(coarse.measured, fine.measured),
-          std::min(coarse.step, fine.step)};
+// Four chunks for each worker, or as many as the batch can be cut into.
+std::vector<std::int64_t> fine_chunks(const TrainJob& job, const PlanOptions& options) {
+  return {std::min<std::int64_t>(4 * options.workers, granules_of(job.graph, job.recipe.batch))};
 }
 
-bool computes(const PlanOptions& plan, DeviceKind kind) {
-  return std::ranges::find(plan.devices, kind) != plan.devices.end();
+// How much is known of the costs of the rule of thumb's plan, or of a plan with smaller chunks if
+// more is known of that: of a large network only small chunks are measured, which is enough.
+// Nothing if one of `teams`, which are to be compared too, was never measured.
+Known known_of_cores(const TrainJob& job, PlanOptions options, std::vector<int> teams) {
+  options.devices = {DeviceKind::cpu};
+  options.shares.reset();
+  const Known coarse = known_of(job, options, job.profile);
+  // Whether they do is for measurements to tell.
+  if (teams_may_win(job, options)) teams.push_back(options.workers);
+  for (const int team : teams)
+    if (!knows_team(job, options, job.profile, team)) return {{0, 0}, coarse.step};
+  if (options.chunks) return coarse;
+  options.chunks = fine_chunks(job, options);
+  const Known fine = known_of(job, options, job.profile);
+  const bool finer = fine.measured.near_size > coarse.measured.near_size;
+  return {finer ? fine.measured : coarse.measured, std::min(coarse.step, fine.step)};
 }
 
 // Whether anything is left for costs to decide. For a GPU alone that can only be the layout.
@@ -87,97 +81,86 @@ bool shares_open(const PlanOptions& plan) { return plan.devices.size() > 1 && !p
 void require_memory_to_measure(const TrainJob& job, PlanOptions plan,
                                const std::function<void(const Plan&)>& require_memory) {
   if (shares_open(plan)) return require_sharing(job.graph, job.recipe.batch, plan);
-  if (!plan.chunks && plan.devices.size() == 1)
-    plan.chunks = {
-        {std::min(granules_of(job.graph, job.recipe.batch), std::int64_t{4} * plan.workers)}};
+  if (!plan.chunks && plan.devices.size() == 1) plan.chunks = fine_chunks(job, plan);
   const Plan least = make_plan(job.graph, job.recipe, plan);
   require_valid(least, job.graph, job.recipe.batch);
   require_memory(least);
 }
 
-// Measures the GPU where too little is known of it: alone, in each layout that is to be compared,
-// and beside cores. Returns false, having measured no more, where `worth`, called with the time of
-// a step, says that the run is too short for it.
-template <class Worth, class Measure>
-bool measure_gpu(const TrainJob& job, PlanOptions plan,
-                 const std::shared_ptr<const Profile>& profile, const Worth& worth,
-                 const Measure& measure) {
-  CalibrationOptions options{.workers = plan.workers, .layout = plan.layout};
-  options.runtime = false;
+// Cores are measured in fp32 where a GPU computes in tf32.
+bool fits_to_measure(const TrainJob& job, const Plan& plan) {
+  if (job.recipe.precision != Precision::tf32 || gpu_of(plan)) return fits_here(job, plan);
+  TrainJob in_fp32 = job;
+  in_fp32.recipe.precision = Precision::fp32;
+  return fits_here(in_fp32, plan);
+}
+
+// What is to be measured of a GPU with this layout, alone and beside cores.
+CalibrationOptions lacking_of_gpu(const TrainJob& job, PlanOptions plan, const Known& alone,
+                                  const std::shared_ptr<const Profile>& profile) {
+  CalibrationOptions lacking{
+      .workers = plan.workers, .devices = {}, .gpu_layout = *plan.gpu_layout, .runtime = false};
+  lacking.fits = [&job](const Plan& measured) { return fits_to_measure(job, measured); };
+  if (alone.measured.near_size < known_enough) lacking.devices = {DeviceKind::cuda};
   const bool cores = plan.devices_open || computes(plan, DeviceKind::cpu);
-  const bool shares =
-      cores && why_not([&] { require_sharing(job.graph, job.recipe.batch, plan); }).empty();
-  const std::optional<std::vector<std::int64_t>> chunks = plan.chunks;
-  for (const Layout layout : gpu_layouts(plan, job.recipe.precision)) {
-    plan.gpu_layout = options.gpu_layout = layout;
-    plan.devices = {DeviceKind::cuda};
-    plan.shares.reset();
-    plan.chunks = chunks;
-    const Known alone = known_of(job, plan, profile);
-    if (!worth(alone.step)) return false;
-    options.devices.clear();
-    if (alone.share < known_enough) options.devices = {DeviceKind::cuda};
-    options.shared = false;
-    if (shares) {
-      plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
-      const std::int64_t granule = granule_of(job.graph);
-      plan.shares = {granule, job.recipe.batch - granule};
-      plan.chunks.reset();
-      options.shared = known_of(job, plan, profile).measured < known_enough;
-    }
-    if (!options.devices.empty() || options.shared)
-      measure([&] { return calibrate(job.graph, job.recipe, job.data, options); });
+  if (cores && why_not([&] { require_sharing(job.graph, job.recipe.batch, plan); }).empty()) {
+    const std::int64_t granule = granule_of(job.graph);
+    plan.devices = {DeviceKind::cpu, DeviceKind::cuda};
+    plan.shares = {granule, job.recipe.batch - granule};
+    plan.chunks.reset();
+    lacking.shared = known_of(job, plan, profile).measured.any_size < known_enough;
   }
-  return true;
+  return lacking;
 }
 
 // The profile of this machine. If it knows too little it is measured first, with one line said of
 // it, and kept; unless the run would be over sooner.
-void get_costs(TrainJob& job, const PlanOptions& plan, std::optional<std::int64_t> steps) {
+void get_costs(TrainJob& job, PlanOptions plan, std::optional<std::int64_t> steps) {
   std::string remark;
-  const auto profile = std::make_shared<Profile>(profile_store().load(&remark));
+  const auto stored = std::make_shared<const Profile>(profile_store().load(&remark));
   if (!remark.empty()) std::cerr << remark << "\n";
-  job.profile = profile;
+  job.profile = stored;
   bool said = false;
-  const auto measure = [&](const auto& calibrated) {
+  const auto measure = [&](const CalibrationOptions& lacking) {
     if (!std::exchange(said, true))
       std::cerr << "measuring what the work of " << job.recipe.model
                 << " costs here, once: a few seconds\n";
-    learn(job, calibrated());
+    learn(job, calibrate(job, lacking));
   };
   const auto worth = [&](Seconds step) {
     return !steps || static_cast<double>(*steps) * step > worth_measuring;
   };
-  if (computes(plan, DeviceKind::cuda)) {
-    // A run on a GPU is judged by how long it takes there.
-    if (!measure_gpu(job, plan, profile, worth, measure)) return;
+  std::vector<int> more_teams;
+  const bool gpu = computes(plan, DeviceKind::cuda);
+  if (gpu) {
+    for (const Layout layout : gpu_layouts(plan, job.recipe.precision)) {
+      PlanOptions of_layout = plan;
+      of_layout.gpu_layout = layout;
+      PlanOptions by_itself = of_layout;
+      by_itself.devices = {DeviceKind::cuda};
+      by_itself.shares.reset();
+      const Known alone = known_of(job, by_itself, stored);
+      // A run on a GPU is judged by how long it takes there.
+      if (!worth(alone.step)) return;
+      const CalibrationOptions lacking = lacking_of_gpu(job, of_layout, alone, stored);
+      if (!lacking.devices.empty() || lacking.shared) measure(lacking);
+    }
     if (!computes(plan, DeviceKind::cpu) && !plan.devices_open) return;
+    PlanOptions beside_gpu = plan;
+    beside_gpu.devices = {DeviceKind::cpu, DeviceKind::cuda};
+    if (!plan.team) more_teams = teams_beside_gpu(beside_gpu);
   }
-  const Known known = known_at_best(job, plan, job.profile);
-  if (known.share >= known_enough) return;
-  if (!computes(plan, DeviceKind::cuda) && !worth(known.step)) return;
-  PlanOptions beside_gpu = plan;
-  beside_gpu.devices = {DeviceKind::cpu, DeviceKind::cuda};
-  const std::vector<int> teams = computes(plan, DeviceKind::cuda) && !plan.team
-                                     ? teams_beside_gpu(beside_gpu)
-                                     : std::vector<int>{};
-  measure([&] {
-    return calibrate_quickly(job.graph, job.recipe, job.data, plan.workers, Seconds(1.5), teams);
-  });
-}
-
-// Leaves out candidates that do not fit into memory, unless none does.
-void leave_out_too_large(const TrainJob& job, std::vector<Candidate>& candidates) {
-  const auto rest = std::ranges::stable_partition(
-      candidates, [&](const Candidate& each) { return fits_here(job, each.plan); });
-  if (rest.begin() != candidates.begin()) candidates.erase(rest.begin(), rest.end());
+  const Known known = known_of_cores(job, plan, more_teams);
+  if (known.measured.near_size < known_enough && (gpu || worth(known.step))) {
+    CalibrationOptions lacking = quick_calibration(job, plan.workers, more_teams);
+    lacking.fits = [&](const Plan& measured) { return fits_to_measure(job, measured); };
+    measure(lacking);
+  }
 }
 
 Choice choose_by_costs(const TrainJob& job, const PlanOptions& plan) {
-  const CostsFor costs = costs_by(job.profile, job.recipe.data);
-  Choice choice = choose(job.graph, job.recipe, plan, costs);
-  leave_out_too_large(job, choice.candidates);
-  return choice;
+  return choose(job.graph, job.recipe, plan, costs_by(job.profile, job.recipe.data),
+                [&](const Plan& made) { return fits_here(job, made); });
 }
 
 // The best candidates are tried out and the fastest is put first, unless the profile knows how they
@@ -185,15 +168,13 @@ Choice choose_by_costs(const TrainJob& job, const PlanOptions& plan) {
 void try_out_best(TrainJob& job, Choice& choice, std::optional<std::int64_t> steps) {
   if (!choice.by_costs) return;
   apply_stored_trials(choice, job.graph, job.recipe, *job.profile);
-  const Seconds longest = longest_trials(steps, choice.best().predicted);
-  TrialNote note(longest);
   const std::vector<Observation> seen =
-      try_candidates(job, choice, longest, [&] { note.on_turn(); });
+      try_candidates(job, choice, longest_trials(steps, choice.best().predicted));
   if (!seen.empty()) {
     learn(job, seen);
     apply_stored_trials(choice, job.graph, job.recipe, *job.profile);
+    std::cerr << doubts(choice);
   }
-  if (!seen.empty()) std::cerr << doubts(choice);
   rank_by_trials(choice);
 }
 
@@ -201,22 +182,20 @@ void try_out_best(TrainJob& job, Choice& choice, std::optional<std::int64_t> ste
 void balance_devices(TrainJob& job, Choice& choice, std::optional<std::int64_t> steps) {
   Candidate& best = choice.candidates.front();
   if (kind_of(best.granularity) != PlanKind::shared) return;
-  const Seconds longest = longest_trials(steps, best.expected());
-  TrialNote note(longest);
-  note.on_turn();
-  const Balanced found = balanced_by_trials(job, best.expected(), longest);
-  give_chunks(job.plan, found.chunks);
-  if (!found.seen.empty()) learn(job, found.seen);
+  balance_by_trials(job, best.expected(), longest_trials(steps, best.expected()));
   best.plan = job.plan;
 }
 
 void apply_fixed(TrainJob& job, const TuneOptions& tuning, const std::vector<std::string>& slow,
                  int workers, std::optional<std::int64_t> steps) {
   if (tuning.shares) {
-    ShareTrials trials;
-    if (tuning.by_costs && !job.plan.deterministic)
-      trials.longest = [steps](Seconds step) { return longest_trials(steps, step); };
-    share_among_workers(job, *tuning.shares, workers, slow, trials);
+    share_among_workers(job, *tuning.shares, workers, slow);
+    if (tuning.shares == WorkerShares::speed && workers > 1 && tuning.by_costs &&
+        !job.plan.deterministic) {
+      // Costs of a chunk beside others are known less well than the time of a few real steps.
+      const Seconds step(priced_step(job).play().step_seconds);
+      balance_by_trials(job, step, longest_trials(steps, step));
+    }
   } else {
     slow_down(job.plan, slow);
   }
@@ -224,6 +203,15 @@ void apply_fixed(TrainJob& job, const TuneOptions& tuning, const std::vector<std
 }
 
 }  // namespace
+
+bool knows_team(const TrainJob& job, PlanOptions options,
+                const std::shared_ptr<const Profile>& profile, int team) {
+  options.devices = {DeviceKind::cpu};
+  options.shares.reset();
+  options.team = team;
+  options.chunks = {1};
+  return known_of(job, options, profile).measured.any_size >= known_enough;
+}
 
 PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   PlannedJob planned{open_job(options), {}};
@@ -270,22 +258,18 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning) {
   }
   require_runnable(job);
   // If the GPU is left out, its own slowness in --slow no longer applies.
-  const auto is_gpu = [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; };
-  if (plan.devices_open && std::ranges::none_of(groups_of(job.plan), is_gpu)) slow = slow_cores;
+  if (plan.devices_open && !gpu_of(job.plan)) slow = slow_cores;
   apply_fixed(job, tuning, slow, plan.workers, steps);
   require_runnable(job);
   return planned;
 }
 
 void place_tasks(TrainJob& job, Placement placement) {
-  job.plan.placement = placement;
-  job.plan.order.clear();
-  if (placement != Placement::fixed) return;
-  // Played as if nothing were fixed.
   job.plan.placement = Placement::dynamic;
-  std::vector<std::vector<std::uint32_t>> order = priced_step(job).order();
+  job.plan.order.clear();
+  // A fixed order is that of a play in which nothing is fixed.
+  if (placement == Placement::fixed) job.plan.order = priced_step(job).order();
   job.plan.placement = placement;
-  job.plan.order = std::move(order);
 }
 
 }  // namespace regatta

@@ -40,6 +40,10 @@ PlannedJob plan_job(const JobOptions& options, const TuneOptions& tuning);
 // The share of a predicted time that must rest on measurements for it to count as known.
 inline constexpr double known_enough = 0.8;
 
+// Whether `profile` knows what a step costs a worker with a team of so many threads.
+bool knows_team(const TrainJob& job, PlanOptions options,
+                const std::shared_ptr<const Profile>& profile, int team);
+
 // Places the tasks of the job's plan; a fixed order comes from playing its list.
 void place_tasks(TrainJob& job, Placement placement);
 

@@ -2,21 +2,11 @@
 // touched for the first time, kernels are made, and the system finds a CPU for every thread.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include "exec/task_medians.h"
 #include "train/loop.h"
 
 namespace regatta {
-
-// Steps until a run of the plan has settled, `least` or more: a GPU's graph is captured when the
-// same buffers come round for the second time.
-inline std::int64_t steps_to_settle(const Plan& plan, std::int64_t least) {
-  const bool gpu = std::ranges::any_of(
-      groups_of(plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cuda; });
-  return gpu ? std::max<std::int64_t>(least, 2 * plan.steps_in_flight + 1) : least;
-}
 
 class SettledSteps : public TrainObserver {
  public:
@@ -51,14 +41,5 @@ class SettledSteps : public TrainObserver {
   double settling_ = 0, total_ = 0, run_ = 0;
   std::vector<double> seconds_;
 };
-
-// Has the tasks of settled steps looked at, until executor.watch_no_more().
-inline void watch_settled(Executor& executor, const SettledSteps& steps, TaskMedians& tasks) {
-  executor.watch(
-      [&](const ListTimes& done) {
-        if (steps.settled()) tasks.add(done);
-      },
-      Depth::task);
-}
 
 }  // namespace regatta

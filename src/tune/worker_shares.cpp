@@ -2,19 +2,35 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "base/error.h"
 #include "plan/make_plan.h"
 #include "tune/balance.h"
 #include "tune/stored_profile.h"
-#include "tune/trials.h"
 
 namespace regatta {
 namespace {
 
-constexpr double slowest = 1000;  // largest factor of --slow; a larger one is a typing error
-
 constexpr std::string_view gpu_prefix = "cuda=";
+
+// All of `text` as a number.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// What follows the equals sign of "1=2"; nothing if that is no factor. A larger one than 1000 is a
+// typing error.
+std::optional<double> factor_in(std::string_view flag) {
+  const std::size_t equals = flag.find('=');
+  if (equals == flag.npos) return std::nullopt;
+  const auto factor = number_in<double>(flag.substr(equals + 1));
+  return factor && *factor >= 1 && *factor <= 1000 ? factor : std::nullopt;
+}
 
 DeviceGroup* group_of(Plan& plan, DeviceKind kind) {
   for (PlanNode& node : plan.nodes)
@@ -31,16 +47,16 @@ DeviceGroup& cpu_group_of(Plan& plan, const char* flag) {
 }  // namespace
 
 double take_gpu_slowness(std::vector<std::string>& slow) {
-  double factor = 1;
-  for (const std::string& flag : slow) {
-    if (!flag.starts_with(gpu_prefix)) continue;
-    const char* const end = flag.data() + flag.size();
-    const auto [stop, error] = std::from_chars(flag.data() + gpu_prefix.size(), end, factor);
-    if (error != std::errc{} || stop != end || !(factor >= 1 && factor <= slowest))
+  double slowness = 1;
+  std::erase_if(slow, [&](const std::string& flag) {
+    if (!flag.starts_with(gpu_prefix)) return false;
+    const std::optional<double> factor = factor_in(flag);
+    if (!factor)
       throw InputError("--slow " + flag + ": use cuda=FACTOR with a factor from 1 to 1000");
-  }
-  std::erase_if(slow, [&](const std::string& flag) { return flag.starts_with(gpu_prefix); });
-  return factor;
+    slowness = *factor;
+    return true;
+  });
+  return slowness;
 }
 
 std::vector<double> slow_workers(const std::vector<std::string>& flags, int workers) {
@@ -49,21 +65,16 @@ std::vector<double> slow_workers(const std::vector<std::string>& flags, int work
   for (const std::string& flag : flags) {
     if (flag.starts_with(gpu_prefix))
       throw InputError("--slow " + flag + ": no GPU computes in this plan");
-    const char* const end = flag.data() + flag.size();
-    const char* const equals = std::find(flag.data(), end, '=');
-    int worker = -1;
-    double factor = 0;
-    const auto number = std::from_chars(flag.data(), equals, worker);
-    const auto times = std::from_chars(equals == end ? end : equals + 1, end, factor);
-    if (number.ec != std::errc{} || number.ptr != equals || times.ec != std::errc{} ||
-        times.ptr != end || !(factor >= 1 && factor <= slowest))
+    const auto worker = number_in<int>(std::string_view(flag).substr(0, flag.find('=')));
+    const std::optional<double> factor = factor_in(flag);
+    if (!worker || !factor)
       throw InputError("--slow " + flag +
                        ": use WORKER=FACTOR or cuda=FACTOR with a factor from 1 to 1000, such as "
                        "1=2");
-    if (worker < 0 || worker >= workers)
+    if (*worker < 0 || *worker >= workers)
       throw InputError("--slow " + flag + ": the plan has CPU workers 0 to " +
                        std::to_string(workers - 1) + "; --workers and --shares say how many");
-    slow[static_cast<std::size_t>(worker)] = factor;
+    slow[static_cast<std::size_t>(*worker)] = *factor;
   }
   return slow;
 }
@@ -77,7 +88,7 @@ void slow_down(Plan& plan, std::vector<std::string> flags) {
 }
 
 void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
-                         const std::vector<std::string>& slow, const ShareTrials& trials) {
+                         const std::vector<std::string>& slow) {
   const std::string flag =
       std::string("--shares ") + (shares == WorkerShares::equal ? "equal" : "speed");
   if (groups_of(job.plan).size() != 1)
@@ -98,16 +109,7 @@ void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
   group.lanes = workers;
   if (shares == WorkerShares::equal) return;
   if (!job.profile) job.profile = stored_profile();
-  give_chunks(job.plan, balanced_by_costs(job));
-  if (workers < 2 || !trials.longest) return;
-  // Costs of a chunk beside others are known less well than the time of a few real steps.
-  const Seconds step(priced_step(job).play().step_seconds);
-  const Seconds budget = trials.longest(step);
-  TrialNote note(budget);
-  note.on_turn();
-  const Balanced found = balanced_by_trials(job, step, budget);
-  give_chunks(job.plan, found.chunks);
-  if (trials.keep && !found.seen.empty()) learn(job, found.seen);
+  balance_by_costs(job);
 }
 
 }  // namespace regatta

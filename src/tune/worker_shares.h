@@ -2,7 +2,6 @@
 // that make up for it.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,15 +25,8 @@ enum class WorkerShares {
   speed,  // however slow each worker is, all arrive together where they meet
 };
 
-// Whether shares by speed are tried out, and for how long.
-struct ShareTrials {
-  // The longest time for trials, given what a step is predicted to take; none: predictions decide.
-  std::function<Seconds(Seconds step)> longest = {};
-  bool keep = true;  // what was seen goes to this machine's profile
-};
-
-// A chunk for each CPU worker: equal, or by the job's costs and then by trials. Throws InputError.
+// A chunk for each CPU worker: equal, or by the job's costs. Throws InputError.
 void share_among_workers(TrainJob& job, WorkerShares shares, int workers,
-                         const std::vector<std::string>& slow, const ShareTrials& trials = {});
+                         const std::vector<std::string>& slow);
 
 }  // namespace regatta

@@ -96,6 +96,7 @@ TEST(BenchRuntime, CountsTasksByWorkersAndChunks) {
     // Workers cannot be held for longer than there is time.
     EXPECT_GT(row.at("in_kernels").get<double>(), 0);
     EXPECT_LE(row.at("in_kernels").get<double>(), 1);
+    EXPECT_TRUE(row.contains("taken_by_others"));
   }
   EXPECT_GT(rows[1].at("tasks").get<int>(), rows[0].at("tasks").get<int>());
 }

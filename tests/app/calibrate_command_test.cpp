@@ -30,6 +30,9 @@ TEST_F(CalibrateCommand, MeasuresStoresAndTells) {
   const ProgramRun run = calibrate(
       {"--model", "tiny", "--batch", "4", "--workers", "2", "--seconds", "0.3", "--json", json});
   ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("measuring what the work of tiny at 1x28x28, batch 4 costs here\n"),
+            std::string::npos)
+      << run.err;
   EXPECT_NE(run.out.find("conv forward"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("held out"), std::string::npos);
   const Json result = read_json(json);
@@ -43,6 +46,81 @@ TEST_F(CalibrateCommand, MeasuresStoresAndTells) {
     found = found || cost["signature"].get<std::string>().find("| conv ") != std::string::npos;
   }
   EXPECT_TRUE(found);
+}
+
+// Two nodes of so many cores like this machine's, from its own profile.
+Json two_like_this(int cores) {
+  const Json group{{"name", "cpu"},
+                   {"kind", "cpu"},
+                   {"count", cores},
+                   {"memory_bytes", std::int64_t{1} << 33},
+                   {"watts", {{"idle", 1}, {"active", 5}}},
+                   {"costs", {{"profile", "here"}}}};
+  const Json node{{"name", "n"}, {"count", 2}, {"groups", Json::array({group})}};
+  return {{"regatta_platform", 1},
+          {"name", "two"},
+          {"nodes", Json::array({node})},
+          {"network", {{"topology", "star"}, {"bandwidth", 1e9}, {"latency", 1e-6}}}};
+}
+
+class CalibratedPlan : public CalibrateCommand {
+ protected:
+  void calibrated(int cores, const std::vector<std::string>& more,
+                  const std::string& batch = "8") const {
+    std::vector<std::string> arguments{"--model",   "resnet20", "--input",   "3x8x8",
+                                       "--batch",   batch,      "--workers", std::to_string(cores),
+                                       "--seconds", "0.1",      "--json",    path("costs.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = calibrate(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+  }
+  std::string planned(int cores, const std::vector<std::string>& more) const {
+    write_file(path("two.json"), two_like_this(cores).dump());
+    std::vector<std::string> arguments{
+        "plan", "--model",    "resnet20",       "--input", "3x8x8",          "--batch",
+        "16",   "--platform", path("two.json"), "--out",   path("plan.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramRun run = run_regatta(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.out;
+  }
+  std::string path(const char* name) const { return (folder_.path() / name).string(); }
+};
+
+TEST_F(CalibratedPlan, RestsOnMeasurementsOnceCalibrateHadTheFlagsThatItTells) {
+  const std::vector<std::string> recipe{"--batch-norm", "group:4", "--optimizer", "adam"};
+  calibrated(1, {});
+  const std::string before = planned(1, recipe);
+  EXPECT_NE(before.find("of the predicted work is guessed; on its machine, regatta calibrate "
+                        "--model resnet20 --input 3x8x8 --batch 16 --batch-norm group:4 "
+                        "--optimizer adam measures it"),
+            std::string::npos)
+      << before;
+  calibrated(1, recipe);
+  const std::string after = planned(1, recipe);
+  EXPECT_NE(after.find("all of the predicted work was measured"), std::string::npos) << after;
+}
+
+TEST_F(CalibratedPlan, HasCoresWorkOneByOneWhereOnlyThatWasMeasured) {
+  calibrated(2, {});
+  const std::string told = planned(2, {});
+  EXPECT_NE(told.find("all of the predicted work was measured"), std::string::npos) << told;
+  const Json file = read_json(path("plan.json"));
+  ASSERT_EQ(file["plan"]["nodes"].size(), 2u);
+  for (const Json& node : file["plan"]["nodes"]) EXPECT_EQ(node["groups"][0].value("team", 1), 1);
+}
+
+TEST_F(CalibratedPlan, OfATeamIsMeasuredAsSeveralNodesCutItToo) {
+  calibrated(2, {"--teams", "2"}, "2");
+  int statistics = 0;
+  const Json result = read_json(path("costs.json"));
+  for (const Json& cost : result["costs"]) {
+    const std::string signature = cost["signature"];
+    if (signature.find(" team2 | batch_norm") != std::string::npos &&
+        signature.ends_with("| statistics"))
+      ++statistics;
+  }
+  EXPECT_GT(statistics, 0);
 }
 
 TEST_F(CalibrateCommand, TellsOfAProfileThatNoLongerHolds) {

@@ -106,20 +106,21 @@ TEST(GroupedBatchNorm, IsTheSameOnAGpu) {
   expect_the_reference(resnet18_of_pairs(), 8, 7, {whole, cut});
 }
 
-// One group's sums do not know of the other groups, and groups are added in the batch's order.
+// One group's sums do not know of the other groups, and groups are added in the batch's order. The
+// largest chunks are such that each convolution is computed by one algorithm in all plans.
 TEST(GroupedBatchNorm, LeavesTheSameRunningStatisticsBitForBit) {
   const Graph graph =
-      grouped(fuse(build_model("resnet18", {.input = Shape{3, 32, 32}, .classes = 10})), 2);
+      grouped(fuse(build_model("resnet20", {.input = Shape{3, 32, 32}, .classes = 10})), 2);
   const auto states = [&](std::vector<std::int64_t> chunks, const char* segments) {
     PlanOptions options;
     options.workers = 2;
     options.chunks = std::move(chunks);
     options.segments = segments;
-    return execute(graph, plan_for(graph, 8, options), make_input<float>(graph, 8), {}, 1).states;
+    return execute(graph, plan_for(graph, 6, options), make_input<float>(graph, 6), {}, 1).states;
   };
   const Tensors<float> whole = states({1}, "step");
-  EXPECT_EQ(states({2, 6}, "step"), whole);
-  EXPECT_EQ(states({2, 2, 2, 2}, "op"), whole);
+  EXPECT_TRUE(states({2, 4}, "step") == whole);
+  EXPECT_TRUE(states({2, 2, 2}, "op") == whole);
 }
 
 TEST(GroupedBatchNorm, OfTheWholeBatchIsWhatWholeIs) {

@@ -88,16 +88,16 @@ TEST_F(Observing, HowFarTasksSpreadIsToldInEqualParts) {
     take(2, length);
     take(3, 2 * length);
     meter.add({blueprint, list, spans, times});
-    EXPECT_EQ(meter.observations(names.place(GroupId{0}), 2).empty(), step < 31)
+    EXPECT_EQ(meter.observations(names.setting(GroupId{0}), 2).empty(), step < 31)
         << "few tell nothing";
   }
   EXPECT_FALSE(meter.enough()) << "if half of them turn out to be held up";
   for (int step = 40; step < 64; ++step) meter.add({blueprint, list, spans, times});
   EXPECT_TRUE(meter.enough());
-  const std::vector<Observation> all = meter.observations(names.place(GroupId{0}), 2);
+  const std::vector<Observation> all = meter.observations(names.setting(GroupId{0}), 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   for (std::size_t level = 0; level < all.size(); ++level) {
-    EXPECT_EQ(all[level].signature, spread_signature(names.place(GroupId{0})));
+    EXPECT_EQ(all[level].signature, spread_signature(names.setting(GroupId{0})));
     EXPECT_EQ(all[level].size, static_cast<double>(level + 1));
     EXPECT_EQ(all[level].busy, 2);
     EXPECT_NEAR(all[level].seconds, level < 8 ? 1 : 2, 1e-3);
@@ -116,7 +116,7 @@ TEST_F(Observing, HowFarTasksSpreadIsToldByTheClock) {
       take(3, length + late + (step % 50 == 7 ? rarely : none), length + own);
       meter.add({blueprint, list, spans, times});
     }
-    return meter.observations(names.place(GroupId{0}), 2).back().seconds;
+    return meter.observations(names.setting(GroupId{0}), 2).back().seconds;
   };
   EXPECT_NEAR(slowest(2 * length, 2 * length, none), 3, 1e-3);
   EXPECT_NEAR(slowest(2 * length, none, none), 3, 1e-3) << "kept by a neighbour";
@@ -137,7 +137,7 @@ TEST_F(Observing, AStepThatWasHeldUpTellsNothingOfSpread) {
     take(3, length);
     meter.add({blueprint, list, spans, times});
   }
-  const std::vector<Observation> all = meter.observations(names.place(GroupId{0}), 2);
+  const std::vector<Observation> all = meter.observations(names.setting(GroupId{0}), 2);
   ASSERT_EQ(all.size(), std::size_t{spread_levels});
   EXPECT_NEAR(all.back().seconds, 1, 1e-3);
 }

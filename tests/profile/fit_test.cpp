@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "profile/robust.h"
+
 namespace regatta {
 namespace {
 
@@ -61,6 +63,47 @@ TEST(Fit, MoreBusyWorkersThanWereEverSeenMakeItLessSure) {
   const Fit fit(std::vector{point(1, 1, 1.0), point(2, 1, 2.0)});
   EXPECT_DOUBLE_EQ(fit.at(2, 8).seconds, 2.0);
   EXPECT_GT(fit.at(2, 8).high, fit.at(2, 1).high);
+}
+
+// The error says that the point rests on one timing.
+Point timed_once(double size, int busy, double seconds) {
+  return {size, busy, {{seconds, error_of_one_timing, 0}}};
+}
+
+// Reading samples took 0.1 ms each, and once, on a busy machine, 10 ms.
+TEST(Fit, ASingleTimingThatItsNeighboursContradictCountsForNothing) {
+  const std::vector<Point> sure{point(4, 1, 0.4e-3), point(16, 1, 1.6e-3), point(4, 2, 0.4e-3),
+                                point(16, 2, 1.6e-3)};
+  for (const int busy : {1, 2})
+    for (const double size : {1.0, 4.0, 8.0, 32.0}) {
+      std::vector<Point> all = sure;
+      std::erase_if(all, [&](const Point& each) { return each.size == size && each.busy == busy; });
+      const Fit without(all);
+      all.push_back(timed_once(size, busy, 50e-3));
+      const Fit fit(all);
+      for (const double asked : {1.0, 4.0, 8.0, 32.0})
+        EXPECT_DOUBLE_EQ(fit.at(asked, busy).seconds, without.at(asked, busy).seconds)
+            << size << " " << busy << " " << asked;
+    }
+  // Where all were timed once, the fast ones are believed: whatever disturbs only adds time.
+  const Fit fit(std::vector{timed_once(4, 1, 0.4e-3), timed_once(8, 1, 50e-3)});
+  EXPECT_DOUBLE_EQ(fit.at(8, 1).seconds, 0.8e-3);
+}
+
+TEST(Fit, ASingleTimingCountsWhereNothingContradictsIt) {
+  EXPECT_DOUBLE_EQ(Fit(std::vector{timed_once(8, 1, 10e-3)}).at(8, 1).seconds, 10e-3);
+  // Opening a file takes as long for one sample as for many.
+  const std::vector<Point> opened{timed_once(1, 1, 1e-3), point(64, 1, 1.1e-3)};
+  EXPECT_DOUBLE_EQ(Fit(opened).at(1, 1).seconds, 1e-3);
+  // Beyond the caches a sample may cost more.
+  const std::vector<Point> larger{point(4, 1, 4.0), timed_once(64, 1, 160.0)};
+  EXPECT_DOUBLE_EQ(Fit(larger).at(64, 1).seconds, 160.0);
+}
+
+TEST(Fit, ASlowTimingThatCameTwiceCounts) {
+  const std::vector<Point> points{point(4, 1, 0.4e-3),
+                                  Point{8, 1, {{50e-3, 0.25, 0}, {50e-3, 0.25, 0}}}};
+  EXPECT_DOUBLE_EQ(Fit(points).at(8, 1).seconds, 50e-3);
 }
 
 TEST(Fit, OfNothingIsEmpty) {

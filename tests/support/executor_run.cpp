@@ -38,16 +38,18 @@ ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<f
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
                        const ReferenceInput<float>& input, int steps, RankOptions ranks,
-                       Precision precision) {
+                       Precision precision, Precision wire_precision) {
   const auto channels = static_cast<std::size_t>(graph.node(graph.input()).shape.channels());
-  Executor executor(
-      graph, plan,
-      {.numbers = {.samples = Dtype::f32, .precision = precision, .optimizer = optimizer},
-       .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
-                         std::vector<float>(channels, 1.0f)},
-       .training = true,
-       .seed = input.seed,
-       .ranks = std::move(ranks)});
+  Executor executor(graph, plan,
+                    {.numbers = {.samples = Dtype::f32,
+                                 .precision = precision,
+                                 .optimizer = optimizer,
+                                 .wire_precision = wire_precision},
+                     .normalisation = {1.0f, std::vector<float>(channels, 0.0f),
+                                       std::vector<float>(channels, 1.0f)},
+                     .training = true,
+                     .seed = input.seed,
+                     .ranks = std::move(ranks)});
   for (std::uint32_t i = 0; i < graph.parameters().size(); ++i)
     executor.set_parameter(ParameterId{i}, input.parameters[i]);
   for (std::uint32_t i = 0; i < graph.states().size(); ++i)

@@ -24,7 +24,8 @@ Plan plan_for(const Graph& graph, std::int64_t batch, PlanOptions options);
 
 ExecutedRun execute_by(const OptimizerSettings& optimizer, const Graph& graph, const Plan& plan,
                        const ReferenceInput<float>& input, int steps, RankOptions ranks = {},
-                       Precision precision = Precision::fp32);
+                       Precision precision = Precision::fp32,
+                       Precision wire_precision = Precision::fp32);
 ExecutedRun execute(const Graph& graph, const Plan& plan, const ReferenceInput<float>& input,
                     const ReferenceSgd& sgd, int steps, Precision precision = Precision::fp32);
 

@@ -99,7 +99,7 @@ TEST(ProfileCosts, AGatheredLoadCostsWhatItCostsByItself) {
   };
   EXPECT_NEAR(all(gathered), all(ahead), 1e-3 * all(ahead));
   const ProfileCosts costs(gathered, profile, data);
-  EXPECT_GT(costs.known_share(lower(gathered, ListKind::train), 1), 0.99);
+  EXPECT_GT(costs.measured_shares(lower(gathered, ListKind::train), 1).near_size, 0.99);
 }
 
 TEST(ProfileCosts, LevelsAreThoseOfTheGroupsPlaceAndWorkers) {
@@ -111,7 +111,7 @@ TEST(ProfileCosts, LevelsAreThoseOfTheGroupsPlaceAndWorkers) {
   std::vector<Observation> session;
   for (int level = 1; level <= spread_levels; ++level)
     for (const int busy : {1, 5})
-      session.push_back({spread_signature(names.place(GroupId{0})), static_cast<double>(level),
+      session.push_back({spread_signature(names.setting(GroupId{0})), static_cast<double>(level),
                          busy, 1 + 0.01 * level * busy});
   profile->learn(session);
   const std::vector<double> levels = ProfileCosts(blueprint, profile, data).spread(GroupId{0});
@@ -134,7 +134,7 @@ TEST(ProfileCosts, WhatAnotherPlanTaughtHoldsForThisOne) {
   const Blueprint other = blueprint_of(
       graph, 16, {.workers = 2, .chunks = std::vector<std::int64_t>{2}, .segments = "op"});
   const ProfileCosts costs(other, profile, data);
-  EXPECT_GT(costs.known_share(lower(other, ListKind::train), 1), 0.8);
+  EXPECT_GT(costs.measured_shares(lower(other, ListKind::train), 1).near_size, 0.8);
 }
 
 // How many pieces of instructions and loads a step has, by the end of their names: "segment",
@@ -233,7 +233,7 @@ TEST(ProfileCosts, WhatWasNeverMeasuredIsGuessedAndNotCalledKnown) {
   const Blueprint blueprint = blueprint_of(graph, 64, {.workers = 1});
   const ProfileCosts costs(blueprint, nullptr, data);
   const TaskList list = lower(blueprint, ListKind::train);
-  EXPECT_EQ(costs.known_share(list, 1), 0);
+  EXPECT_EQ(costs.measured_shares(list, 1).near_size, 0);
   const Estimate cost = costs.of(list.tasks.front(), 1);
   EXPECT_GT(cost.seconds, 1e-5);
   EXPECT_GT(cost.high / cost.low, 4);
@@ -243,7 +243,10 @@ TEST(ProfileCosts, SizesFarFromThoseMeasuredAreNotCalledKnown) {
   const Graph graph = fuse(build_model("lenet5"));
   const auto profile = profile_of(blueprint_of(graph, 4, {.workers = 1}), 1e-6);
   const Blueprint large = blueprint_of(graph, 512, {.workers = 1});
-  EXPECT_LT(ProfileCosts(large, profile, data).known_share(lower(large, ListKind::train), 1), 0.5);
+  EXPECT_LT(ProfileCosts(large, profile, data)
+                .measured_shares(lower(large, ListKind::train), 1)
+                .near_size,
+            0.5);
 }
 
 TEST(ProfileCosts, LayersOfOneShapeShareANameAndOthersDoNot) {
@@ -253,7 +256,7 @@ TEST(ProfileCosts, LayersOfOneShapeShareANameAndOthersDoNot) {
   const auto name = [&](const char* node_name, Work work) {
     for (const Node& node : graph.nodes())
       if (node.name == node_name)
-        return signature_of(graph, flow, {node.id, work}, Pass::train, WorkPlace{});
+        return signature_of(graph, flow, {node.id, work}, Pass::train, KernelSetting{});
     return std::string("no such node");
   };
   EXPECT_EQ(name("layer1.0.conv1", Work::forward), name("layer1.1.conv1", Work::forward));

@@ -7,7 +7,7 @@
 
 #include "models/models.h"
 #include "support/executor_run.h"
-#include "tune/tried_shares.h"
+#include "tune/balance.h"
 
 namespace regatta {
 namespace {

@@ -304,7 +304,7 @@ TEST(SplitBackward, HalvesThatWereNotMeasuredShareTheCostOfTheWhole) {
   EXPECT_NEAR(back(split, profile), back(whole, profile), 1e-6 * back(whole, profile));
   const TaskList list = lower(split, ListKind::train);
   const ProfileCosts costs(split, std::make_shared<Profile>(profile), data);
-  EXPECT_GT(costs.known_share(list, 1), 0.95);
+  EXPECT_GT(costs.measured_shares(list, 1).near_size, 0.95);
   // Once the halves are measured, their own costs count.
   learn(profile, split, 1e-3);
   EXPECT_GT(back(split, profile), 1.2 * back(whole, profile));

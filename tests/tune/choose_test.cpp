@@ -93,6 +93,34 @@ TEST(Choose, LargeWorkIsCutForAllWorkers) {
   EXPECT_LT(best.shares.overhead, 0.02);
 }
 
+bool in_eight_chunks(const Plan& plan) { return chunks_of(plan).size() >= 8; }
+
+TEST(Choose, APlanThatDoesNotFitGivesWayToOneThatDoes) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Recipe recipe = recipe_of(graph, 512);
+  const PlanOptions options{.workers = 4};
+  ASSERT_FALSE(in_eight_chunks(choose(graph, recipe, options, on({})).best().plan));
+  const Choice choice = choose(graph, recipe, options, on({}), in_eight_chunks);
+  for (const Candidate& each : choice.candidates) EXPECT_TRUE(in_eight_chunks(each.plan));
+  // Where none fits the fastest is named, for the check to refuse.
+  const Choice none = choose(graph, recipe, options, on({}), [](const Plan&) { return false; });
+  EXPECT_EQ(to_json(none.best().plan, graph),
+            to_json(choose(graph, recipe, options, on({})).best().plan, graph));
+}
+
+TEST(Choose, WhereNothingIsMeasuredTheRuleOfThumbCutsFinerUntilItFits) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Recipe recipe = recipe_of(graph, 512);
+  const CostsFor unknown = costs_by(std::make_shared<const Profile>(), recipe.data);
+  PlanOptions options{.workers = 4};
+  EXPECT_FALSE(in_eight_chunks(choose(graph, recipe, options, unknown).best().plan));
+  const Choice choice = choose(graph, recipe, options, unknown, in_eight_chunks);
+  EXPECT_FALSE(choice.by_costs);
+  EXPECT_EQ(choice.best().granularity.chunks, 8u);
+  options.chunks = {2};  // what the user says stays
+  EXPECT_EQ(choose(graph, recipe, options, unknown, in_eight_chunks).best().granularity.chunks, 2u);
+}
+
 TEST(Choose, OfPlansAboutAsFastTheOneWithTheFewestTasksIsTaken) {
   const Graph graph = fuse(build_model("tiny"));
   int mattered = 0;
@@ -220,7 +248,9 @@ TEST(Choose, AGuessDoesNotBeatAMeasurement) {
         : costs_(blueprint, {.team_gain = 1}), team_(groups_of(blueprint.plan).front()->team) {}
     Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
     RuntimeCosts runtime() const override { return costs_.runtime(); }
-    double measured_share(const TaskList&, int) const override { return team_ > 1 ? 0.1 : 0.9; }
+    MeasuredShares measured_shares(const TaskList&, int) const override {
+      return {team_ > 1 ? 0.1 : 0.9, 0};
+    }
 
    private:
     MachineCosts costs_;
@@ -242,7 +272,7 @@ TEST(Choose, GuessesAloneChooseNothing) {
         : costs_(blueprint, {.flops_per_second = 1e9, .task_seconds = 0}) {}
     Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
     RuntimeCosts runtime() const override { return costs_.runtime(); }
-    double measured_share(const TaskList&, int) const override { return 0; }
+    MeasuredShares measured_shares(const TaskList&, int) const override { return {0, 0}; }
 
    private:
     MachineCosts costs_;
@@ -333,6 +363,25 @@ TEST(Choose, SeveralTeamsShareTheBatchWithAGpu) {
   EXPECT_EQ(shares_of(choice.best().plan), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(teams_beside_gpu({.workers = 4, .cpus = 8}), (std::vector<int>{2, 4}));
   EXPECT_TRUE(teams_beside_gpu({.workers = 1}).empty());
+}
+
+TEST(Choose, BesideAGpuTheCoresShareIsCutAsAsked) {
+  const Graph graph = fuse(build_model("resnet18"));
+  PlanOptions options{.workers = 4, .cpus = 4};
+  options.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  const auto with_chunks = [&](std::int64_t chunks) {
+    options.chunks = {chunks};
+    return choose(graph, recipe_of(graph, 8), options, [](const Blueprint& blueprint) {
+      return std::make_unique<WithGpu>(blueprint, 1000.0);
+    });
+  };
+  // By speed the cores would get one sample.
+  for (const std::int64_t chunks : {1, 5, 7}) {
+    const Plan plan = with_chunks(chunks).best().plan;
+    EXPECT_EQ(std::ssize(groups_of(plan).front()->chunks), chunks);
+  }
+  EXPECT_THAT(error_text([&] { with_chunks(8); }),
+              HasSubstr("--chunks 8: use 1 to 7, as many as the cores' share can be cut into"));
 }
 
 TEST(Choose, AGpuThatIsMadeSlowerGetsLess) {

@@ -1,9 +1,8 @@
-#include "tune/trial_ranking.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "models/models.h"
+#include "tune/trials.h"
 
 namespace regatta {
 namespace {
@@ -70,9 +69,9 @@ TEST(TrialRanking, TheFastestOfThoseTriedIsTaken) {
 TEST(TrialRanking, ATrialFarBehindItsPredictionIsReportedAndPassedOver) {
   Choice choice = choice_of({candidate("step", 2, 2, 1.0, 2.1), candidate("block", 2, 2, 2.0, 2.3),
                              candidate("4", 2, 2, 1.15)});
-  EXPECT_TRUE(is_doubtful(choice.candidates[0]));
-  EXPECT_FALSE(is_doubtful(choice.candidates[1]));
-  EXPECT_FALSE(is_doubtful(choice.candidates[2])) << "nobody tried it";
+  EXPECT_TRUE(choice.candidates[0].is_doubtful());
+  EXPECT_FALSE(choice.candidates[1].is_doubtful());
+  EXPECT_FALSE(choice.candidates[2].is_doubtful()) << "nobody tried it";
   EXPECT_NE(doubts(choice).find("took 2.1e+03 ms a step where 1e+03 ms were predicted"),
             std::string::npos);
   Choice on_gpu = choice_of({candidate("step", 1, 0, 1.0, 2.1)});
@@ -84,6 +83,14 @@ TEST(TrialRanking, ATrialFarBehindItsPredictionIsReportedAndPassedOver) {
   choice.candidates[0].tried = Seconds(4.5);
   rank_by_trials(choice);
   EXPECT_EQ(choice.best().granularity.segments, "step");
+}
+
+TEST(TrialRanking, FewerTasksDoNotMakeUpForADoubtfulTrial) {
+  Choice choice =
+      choice_of({candidate("block", 4, 2, 1.0, 1.0), candidate("step", 2, 2, 0.4, 1.0)});
+  rank_by_trials(choice);
+  EXPECT_EQ(choice.best().granularity.segments, "block");
+  EXPECT_TRUE(choice.candidates.back().is_doubtful());
 }
 
 TEST(TrialRanking, OfThoseAboutAsFastTheOneWithFewestTasksIsTaken) {

@@ -90,8 +90,8 @@ TEST(WorkerShares, AreAlikeOrFollowTheSpeed) {
 TEST(WorkerShares, AreTriedOutAndTheLateWorkerGetsFewer) {
   // By an empty profile, which guesses, but steps tell how long each really takes.
   TrainJob job = job_of(300, 2);
-  share_among_workers(job, WorkerShares::speed, 2, {"1=4"},
-                      {.longest = [](Seconds) { return Seconds(1.2); }, .keep = false});
+  share_among_workers(job, WorkerShares::speed, 2, {"1=4"});
+  balance_by_trials(job, Seconds(0.01), Seconds(1.2), Keep::nowhere);
   const std::vector<std::int64_t> uneven = job.plan.nodes[0].groups[0].chunks;
   EXPECT_EQ(uneven[0] + uneven[1], 300);
   EXPECT_GT(uneven[0], 2 * uneven[1]);

@@ -1,5 +1,5 @@
 // Samples move from the late worker to the early one, by given times.
-#include "tune/tried_shares.h"
+#include "tune/balance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
