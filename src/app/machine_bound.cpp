@@ -37,7 +37,7 @@ PlanLow low_of(const TrainJob& job, const Plan& plan) {
   const auto samples = static_cast<double>(share_of(group));
   // A group of cores has room for so many workers of this size of team.
   const int room = std::max(group.workers, plan.cpus / group.team);
-  return {low / samples / room, costs.known_share(work, group.workers) >= all_known};
+  return {low / samples / room, costs.measured_shares(work, group.workers).near_size >= all_known};
 }
 
 }  // namespace

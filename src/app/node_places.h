@@ -28,6 +28,7 @@ struct PlacedDevice {
   std::size_t node = 0;  // of those chosen
   const PlatformGroup* group = nullptr;
   std::string name;  // in the plan
+  int team = 0;      // cores that compute a chunk together; 0: not said
 
   bool gpu() const { return group->kind == DeviceKind::cuda; }
 };

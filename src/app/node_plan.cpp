@@ -47,6 +47,7 @@ DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, 
         options.workers > 0 ? std::min(options.workers, place.group->count) : place.group->count;
     plan.devices = {DeviceKind::cpu};
     plan.shares.reset();
+    if (place.team > 0) plan.team = place.team;
     if (plan.team)
       plan.team = std::min(*plan.team, plan.workers);
     else if (place.group->slow_cores && !plan.chunks)  // many chunks: a free worker takes the next
@@ -58,6 +59,22 @@ DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, 
   }
   group.name = place.name;
   return group;
+}
+
+double guessed_share(const sim::PreparedFleet& fleet) {
+  double guessed = 0, all = 0;
+  std::vector<std::int64_t> ranks(fleet.fleet().kinds.size(), 0);
+  for (const sim::Rank& rank : fleet.fleet().ranks) ++ranks[static_cast<std::size_t>(rank.kind)];
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    const sim::RankKind& kind = fleet.fleet().kinds[k];
+    const int busy = groups_of(kind.blueprint->plan).front()->workers;
+    double seconds = 0;
+    for (const Task& task : kind.list->tasks) seconds += kind.costs->of(task, busy).seconds;
+    seconds *= static_cast<double>(ranks[k]);
+    all += seconds;
+    guessed += seconds * (1 - kind.costs->measured_shares(*kind.list, busy).any_size);
+  }
+  return all > 0 ? guessed / all : 0;
 }
 
 std::vector<double> seconds_to_gradients(const Plan& plan, const sim::PreparedFleet& fleet) {

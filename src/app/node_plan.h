@@ -45,6 +45,7 @@ struct DeviceShare {
   std::string node, group;
   std::int64_t samples = 0;
   std::string state = {};  // power state; empty: full speed
+  int team = 0;            // cores that compute a chunk together; 0: as group_at() decides
 };
 // These devices compute, and no others. Devices of a node follow each other. `options.nodes` and
 // `shares` are ignored. Throws InputError that names what the platform does not have.
@@ -52,7 +53,7 @@ Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& 
                       const std::vector<DeviceShare>& devices, const NodeOptions& options);
 // The slowness and watts of each worker of a plan's group on these cores of the platform.
 std::vector<WorkerPower> powers_on(const PlatformGroup& cores, const DeviceGroup& group);
-// A share on a place; cores that are not alone are one team: fewer chunks meet.
+// A share on a place; cores that are not alone are one team unless it is said: fewer chunks meet.
 DeviceGroup group_at(const PlacedDevice& place, std::int64_t share, bool alone, const Graph& graph,
                      const Recipe& recipe, const NodeOptions& options);
 
@@ -63,6 +64,10 @@ inline constexpr int most_loaders = 4;  // of a rank: CPU workers that only feed
 
 // Groups that would get a share, if their number does not depend on costs.
 std::int64_t groups_at_most(const Platform& platform, const NodeOptions& options);
+
+// The part of the work's predicted time, from 0 to 1, whose cost nobody measured. The fleet follows
+// a plan.
+double guessed_share(const sim::PreparedFleet& fleet);
 
 // By group of the plan: how long it computes before its gradients meet the others'. The fleet
 // follows the plan.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "plan/segments.h"
 #include "plan/shares.h"
+#include "tune/plan_job.h"
 
 namespace regatta::app {
 namespace {
@@ -131,7 +132,8 @@ class NodePlanner {
 
   NodePlan run() {
     const bool open = !options_.devices && options_.shares == "speed" && options_.ranks == 0;
-    Shared found = shared(places(options_.devices.value_or(Devices::best)));
+    const std::vector<PlacedDevice> all = places(options_.devices.value_or(Devices::best));
+    Shared found = with_known_teams(all, shared(all));
     Reasons reasons;
     if (open) found = with_cores(std::move(found), reasons);
     return {found.plan, roles(found, reasons)};
@@ -204,6 +206,24 @@ class NodePlanner {
     }
     found.plan = with(found.shares, found.places);
     return found;
+  }
+
+  double guessed(const Plan& plan) const {
+    sim::PreparedFleet fleet(graph_, recipe_, platform_, profiles_);
+    fleet.follow(plan);
+    return guessed_share(fleet);
+  }
+
+  // Cores work one by one where only that was measured.
+  Shared with_known_teams(std::vector<PlacedDevice> places, Shared found) const {
+    const auto teams = [](const DeviceGroup* group) { return group->team > 1; };
+    if (profiles_.empty() || options_.plan.team ||
+        std::ranges::none_of(groups_of(found.plan), teams) ||
+        guessed(found.plan) <= 1 - known_enough)
+      return found;
+    for (PlacedDevice& place : places) place.team = place.gpu() ? 0 : 1;
+    Shared apart = shared(std::move(places));
+    return guessed(apart.plan) <= 1 - known_enough ? apart : found;
   }
 
   double step_seconds(const Shared& shared) const {
@@ -337,7 +357,7 @@ Plan plan_for_devices(const Graph& graph, const Recipe& recipe, const Platform& 
                        device.group + "'");
     if (nodes.empty() || nodes.back().name != device.node)
       nodes.push_back({device.node, found->second});
-    places.push_back({nodes.size() - 1, group, device.group});
+    places.push_back({nodes.size() - 1, group, device.group, device.team});
     shares.push_back(device.samples);
     states[{device.node, device.group}] = device.state;
   }

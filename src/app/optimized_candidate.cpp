@@ -90,6 +90,9 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
                       static_cast<std::uint32_t>(pipeline.stages[i].last)});
   NodeOptions own = subject.options;
   own.plan.chunks = {{pipeline.chunks}};
+  // Stages have teams of all cores or, if only the costs of single cores are known, none.
+  if (std::ranges::any_of(made.devices, [](const DeviceShare& each) { return each.team == 1; }))
+    own.plan.team = 1;
   made.plan = plan_over_stages(subject.graph, subject.recipe, subject.platform, stages, own);
   for (PlanNode& node : made.plan.nodes)
     for (DeviceGroup& group : node.groups)

@@ -82,26 +82,37 @@ void require_possible(const Problem& problem, std::int64_t images, const Limits&
                      ": the bound proves that no plan does; loosen one of them");
 }
 
-void require_found(const Problem& problem, const Limits& limits, const optimize::Found& found) {
-  if (found.best.empty()) {
-    std::int64_t room = 0;
-    for (const optimize::NodeKind& node : problem.nodes)
-      for (const optimize::Device& device : node.devices)
-        if (device.offered)
-          room += node.count * device.units * std::min(device.most_samples, problem.batch);
-    throw InputError("--batch " + std::to_string(problem.batch * problem.samples_per_group) +
-                     ": the memory of all devices together holds " +
-                     std::to_string(room * problem.samples_per_group) +
-                     " samples; use a smaller --batch");
-  }
-  const Outcome& best = found.best.front().outcome;
-  const double over = excess(problem, best, limits);
-  if (over > 0)
-    throw InputError("no plan was found within the limits: the nearest takes " +
-                     formatted("%.4g s, %.4g J and draws %.4g W at most",
-                               best.step_s * steps_of(problem), best.energy_j * steps_of(problem),
-                               best.peak_watts) +
-                     ", " + percent_text(over) + " beyond one of them; loosen it");
+// Throws if memory cannot hold the batch.
+void require_found(const Problem& problem, const optimize::Found& found) {
+  if (!found.best.empty()) return;
+  std::int64_t room = 0;
+  for (const optimize::NodeKind& node : problem.nodes)
+    for (const optimize::Device& device : node.devices)
+      if (device.offered)
+        room += node.count * device.units * std::min(device.most_samples, problem.batch);
+  throw InputError("--batch " + std::to_string(problem.batch * problem.samples_per_group) +
+                   ": the memory of all devices together holds " +
+                   std::to_string(room * problem.samples_per_group) +
+                   " samples; use a smaller --batch");
+}
+
+// Throws if no plan keeps the limits. `best`: the best of those that were simulated.
+void require_within(const Problem& problem, const Limits& limits, const optimize::Found& found,
+                    const std::optional<Candidate>& best) {
+  const double modelled = excess(problem, found.best.front().outcome, limits);
+  const Outcome& nearest = best ? best->outcome : found.best.front().outcome;
+  const double over = best ? excess(problem, nearest, limits) : modelled;
+  if (over <= 0) return;
+  const double steps = steps_of(problem);
+  if (modelled <= 0)
+    throw InputError("the best plans keep the limits by the model, but miss one by " +
+                     percent_text(over) + " when they are simulated: " +
+                     formatted("%.4g s and %.4g J; loosen it", nearest.step_s * steps,
+                               nearest.energy_j * steps));
+  throw InputError("no plan was found within the limits: the nearest takes " +
+                   formatted("%.4g s, %.4g J and draws %.4g W at most", nearest.step_s * steps,
+                             nearest.energy_j * steps, nearest.peak_watts) +
+                   ", " + percent_text(over) + " beyond one of them; loosen it");
 }
 
 // --- the best few, simulated ---------------------------------------------------------------------
@@ -139,6 +150,19 @@ bool has_slow_cores(const Platform& platform) {
   });
 }
 
+// Whether it is for the cores of one node alone: some of them may rest in a plan with a pace.
+bool cores_alone(const Platform& platform, const Choice& choice) {
+  if (choice.uses.size() != 1 || choice.uses.front().nodes != 1) return false;
+  const optimize::NodeUse& use = choice.uses.front();
+  const PlatformNode& node = platform.nodes[static_cast<std::size_t>(use.kind)];
+  int devices = 0, cores = 0;
+  for (std::size_t d = 0; d < use.parts.size(); ++d) {
+    devices += use.parts[d].units;
+    if (node.groups[d].kind == DeviceKind::cpu) cores += use.parts[d].units;
+  }
+  return devices == 1 && cores == 1;
+}
+
 Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
             const OptimizeRequest& request) {
   const Problem& problem = subject.problem;
@@ -159,6 +183,14 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     for (Candidate& each : variants_of(subject, *made, saves && request.paces, longest_step_s))
       consider(std::move(each));
   };
+  // The model knows no pace, with which a step needs fewer joules and less money for energy: these
+  // limits are for the simulation to judge.
+  Limits with_pace = request.limits;
+  with_pace.joules = with_pace.money = std::nullopt;
+  const auto may_keep_limits = [&](const Choice& choice) {
+    const bool paced = request.paces && cores_alone(subject.platform, choice);
+    return excess(problem, choice.outcome, paced ? with_pace : request.limits) <= 0;
+  };
   std::int64_t simulated = 0;  // nodes
   const auto affordable = [&](const Choice& choice) {
     std::int64_t nodes = 0;
@@ -168,7 +200,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
     return true;
   };
   for (const Choice& choice : found.best) {
-    if (excess(problem, choice.outcome, request.limits) > 0 || !affordable(choice)) continue;
+    if (!may_keep_limits(choice) || !affordable(choice)) continue;
     std::optional<Candidate> made = candidate(subject, choice);
     consider_variants(made);
     consider(std::move(made));
@@ -178,8 +210,7 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
   for (const Choice& choice : plain_choices(problem, request.objective, request.limits)) {
     const bool known = std::ranges::any_of(
         found.best, [&](const Choice& each) { return each.uses == choice.uses; });
-    if (known || excess(problem, choice.outcome, request.limits) > 0 ||
-        ++plain > most_plain_choices || !affordable(choice))
+    if (known || !may_keep_limits(choice) || ++plain > most_plain_choices || !affordable(choice))
       continue;
     std::optional<Candidate> made = candidate(subject, choice);
     consider_variants(made);
@@ -187,9 +218,11 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
   }
   for (const optimize::Pipeline& each : best_pipelines(problem, request.objective, request.limits,
                                                        most_stages, simulated_pipelines)) {
-    if (excess(problem, each.outcome, request.limits) > 0 ||
+    if (excess(problem, each.outcome, request.limits) > 0) continue;
+    const Choice& shares = found.best.front();
+    if (excess(problem, shares.outcome, request.limits) <= 0 &&
         value_of(each.outcome, request.objective) >
-            worth_simulating * value_of(found.best.front().outcome, request.objective))
+            worth_simulating * value_of(shares.outcome, request.objective))
       continue;
     // The model leaves out what a task costs however small it is: fewer chunks may be faster.
     for (const std::int64_t parts : {1, 2, 3}) {
@@ -216,18 +249,13 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   require_possible(problem, images, request.limits);
   optimize::Found found = search(problem, request.objective, request.limits, simulated_choices);
   add_with_cores(problem, request, found);
-  require_found(problem, request.limits, found);
+  require_found(problem, found);
   auto [best, pipelines] =
       pick({graph, recipe, platform, profiles, options, problem}, found, request);
+  require_within(problem, request.limits, found, best);
   if (!best)
     throw InputError("--batch " + std::to_string(recipe.batch) +
                      " fits into the memory of no devices that were tried; use a smaller one");
-  if (const double over = excess(problem, best->outcome, request.limits); over > 0)
-    throw InputError("the best plans keep the limits by the model, but miss one by " +
-                     percent_text(over) + " when they are simulated: " +
-                     formatted("%.4g s and %.4g J; loosen it",
-                               best->outcome.step_s * steps_of(problem),
-                               best->outcome.energy_j * steps_of(problem)));
 
   Optimized made;
   made.objective = request.objective;

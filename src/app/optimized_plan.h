@@ -44,6 +44,7 @@ struct Optimized {
   double gap = 0;         // of the objective: predicted / bound - 1
   std::optional<GapParts> gap_parts;
   bool has_prices = false;
+  double guessed = 0;    // as guessed_share() says, of a plan that was simulated
   double low_share = 1;  // lower ends of the used devices' costs, as a share of the costs
   std::vector<DeviceRole> devices;
   double exchange_bytes = 0;

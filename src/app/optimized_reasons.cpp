@@ -26,9 +26,11 @@ struct Part {
 
 Part part_of(const Problem& problem, const Candidate& made, const optimize::DeviceState& state,
              const DeviceShare& share) {
-  if (!made.pipeline)
-    return {optimize::total(state.seconds)
-                .at(static_cast<double>(share.samples / problem.samples_per_group))};
+  if (!made.pipeline) {
+    const std::int64_t groups = share.samples / problem.samples_per_group;
+    return {
+        optimize::share_seconds(problem, made.choice->uses, state).at(static_cast<double>(groups))};
+  }
   for (std::size_t i = 0; i < made.devices.size(); ++i) {
     if (made.devices[i].node != share.node || made.devices[i].group != share.group) continue;
     const optimize::StageUse& stage = made.pipeline->stages[i];
@@ -103,17 +105,23 @@ double bound_of(const optimize::Bound& bound, Objective objective) {
 
 void tell_of_gap(Optimized& made, const Problem& problem, const Limits& limits, double bound) {
   Problem certain = problem;
+  const auto certain_batch = static_cast<double>(problem.batch);
   for (optimize::NodeKind& node : certain.nodes)
     for (optimize::Device& device : node.devices)
-      for (optimize::DeviceState& state : device.states)
+      for (optimize::DeviceState& state : device.states) {
+        // One device alone may need less than a sample of a share does.
+        const double shared = optimize::total(state.seconds).per_sample * certain_batch;
+        const double less = state.alone_s > 0 ? std::min(1.0, state.alone_s / shared) : 1;
         for (std::size_t g = 0; g < state.seconds.size(); ++g) {
-          const double certain_s = state.seconds[g].per_sample, low_s = state.least[g].per_sample;
+          const double certain_s = less * state.seconds[g].per_sample;
+          const double low_s = state.least[g].per_sample;
           const double joules =
               low_s > 0 ? state.least_joules[g].per_sample * certain_s / low_s : 0;
           state.least[g] = {0, certain_s};
           // A sample may need fewer joules on the frugal ones of unequal cores than on all of them.
           state.least_joules[g] = {0, std::min(certain_s * state.busy_watts, joules)};
         }
+      }
   const double model = value_of(made.modelled, made.objective);
   const double sharp =
       proven(certain, limits, made.objective, lower_bounds(certain, limits), model);
@@ -187,8 +195,10 @@ double low_share(const Problem& problem, const Platform& platform, const Candida
         const optimize::Device& device = problem.nodes[k].devices[d];
         if (share.group != device.group && !share.group.starts_with(device.group + "-")) continue;
         const auto samples = static_cast<double>(share.samples);
-        low += samples * optimize::total(device.states.front().least).per_sample;
-        all += samples * optimize::total(device.states.front().seconds).per_sample;
+        const optimize::DeviceState& full = device.states.front();
+        const bool alone = full.alone_s > 0 && made.choice && optimize::alone(made.choice->uses);
+        low += samples * optimize::total(full.least).per_sample;
+        all += alone ? full.alone_s : samples * optimize::total(full.seconds).per_sample;
       }
     }
   return all > 0 ? std::min(1.0, low / all) : 1;

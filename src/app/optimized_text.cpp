@@ -39,6 +39,7 @@ Json to_json(const Optimized& made) {
     json["gap_parts"] = {{"intervals", parts->intervals},
                          {"whole", parts->whole},
                          {"simulation", parts->simulation}};
+  if (made.simulated) json["guessed_share"] = made.guessed;
   if (made.plan.pace_s > 0) json["pace_s"] = made.plan.pace_s;
   return json;
 }

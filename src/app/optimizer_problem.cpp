@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "app/optimizer_network.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "graph/program.h"
 #include "plan/segments.h"
+#include "tune/plan_job.h"
 
 namespace regatta::app {
 namespace {
@@ -25,28 +27,41 @@ struct ShareCost {
   std::vector<double> forward;     // seconds of these before any backward
   std::vector<double> updates;     // seconds of what follows the exchange
   double bytes = 0, room = 0;      // of memory
+  double measured = 0;             // the part of all seconds whose costs were measured
 };
+
+double sum(const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0); }
 
 class DeviceMeasure {
  public:
   DeviceMeasure(const Graph& graph, const Recipe& recipe, const PlatformNode& node,
                 const std::string& group, const sim::Profiles& profiles, const NodeOptions& options)
       : graph_(graph), recipe_(recipe), group_(group), profiles_(profiles), options_(options) {
-    alone_.name = node.name;
-    alone_.nodes = {node};
-    alone_.nodes.front().count = 1;
-    options_.plan.segments = options.plan.segments.value_or("block");
+    platform_.name = node.name;
+    platform_.nodes = {node};
   }
 
-  // With all cores as one team, or each by itself. Samples are counted in the batch norm's groups.
-  ShareCost of(std::int64_t groups, std::optional<int> team, bool alone = false) const {
+  // A share among several nodes: in segments whose gradients leave one by one, cut where the nodes'
+  // statistics meet. `team`: as in DeviceShare. Samples are counted in the batch norm's groups.
+  ShareCost of_share(std::int64_t groups, int team) const { return of(groups, team, "block", 2); }
+  // The same segments where no other node has samples of the batch.
+  ShareCost of_stages(std::int64_t groups, int team) const { return of(groups, team, "block", 1); }
+  // In a plan for this device alone.
+  ShareCost of_all(std::int64_t groups) const { return of(groups, 0, "step", 1); }
+
+ private:
+  ShareCost of(std::int64_t groups, int team, const char* segmentation, int nodes) const {
     NodeOptions options = options_;
-    if (alone) options.plan.segments = "step";
-    if (team) options.plan.team = team;
-    const PlatformNode& node = alone_.nodes.front();
-    const std::int64_t samples = groups * granule_of(graph_);
-    Plan plan = plan_for_devices(graph_, recipe_, alone_, {{node.name, group_, samples}}, options);
-    sim::PreparedFleet fleet(graph_, recipe_, alone_, profiles_);
+    options.plan.segments = options.plan.segments.value_or(segmentation);
+    Platform alike = platform_;  // nodes with the same share
+    alike.nodes.front().count = nodes;
+    std::vector<DeviceShare> devices;
+    for (const NamedNode& node : all_nodes(alike))
+      devices.push_back({node.name, group_, groups * granule_of(graph_), {}, team});
+    Plan plan = plan_for_devices(graph_, recipe_, alike, devices, options);
+    // Loading is nobody's share: it must not be part of a task that computes. A GPU's never is.
+    if (groups_of(plan).front()->kind == DeviceKind::cpu) plan.gather_phases = false;
+    sim::PreparedFleet fleet(graph_, recipe_, alike, profiles_);
     fleet.follow(plan);
     const sim::RankKind& kind = fleet.fleet().kinds.front();
     const std::size_t segments = kind.blueprint->segments.size();
@@ -83,15 +98,15 @@ class DeviceMeasure {
     const auto memory = fleet.memory(0);
     cost.bytes = static_cast<double>(memory.front().bytes);
     cost.room = static_cast<double>(memory.front().room);
+    cost.measured = kind.costs->measured_shares(*kind.list, group.workers).any_size;
     return cost;
   }
 
- private:
   const Graph& graph_;
   const Recipe& recipe_;
   const std::string group_;
   const sim::Profiles& profiles_;
-  Platform alone_;
+  Platform platform_;  // of this node
   NodeOptions options_;
 };
 
@@ -125,22 +140,33 @@ struct Measured {
   ShareCost whole;  // of the whole batch
 };
 
+// How many cores compute a chunk of a share together: all of them, since fewer chunks meet, unless
+// only the costs of single cores were measured, or these are measured to be faster.
+int team_of(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
+  if (group.kind != DeviceKind::cpu || group.slow_cores || group.count == 1) return 0;
+  const ShareCost together = measure.of_share(batch, group.count);
+  const ShareCost apart = measure.of_share(batch, 1);
+  if (apart.measured < known_enough) return group.count;
+  const bool faster = sum(apart.seconds) < sum(together.seconds);
+  return together.measured < known_enough || faster ? 1 : group.count;
+}
+
 Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
   const bool cpu = group.kind == DeviceKind::cpu;
   std::vector<ShareCost> costs;
-  // Plans for a platform have all cores in one team, but unequal cores each by itself.
-  const std::optional<int> whole =
-      cpu ? std::optional(group.slow_cores ? 1 : group.count) : std::nullopt;
-  for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of(size, whole));
-  const ShareCost more = costs.back(), fewer = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  const int team = team_of(measure, group, batch);
+  for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of_stages(size, team));
+  const ShareCost& smaller = costs[costs.size() > 1 ? costs.size() - 2 : 0];
+  const ShareCost more = measure.of_share(batch, team);
+  const ShareCost fewer = measure.of_share(static_cast<std::int64_t>(smaller.samples), team);
   Measured made{{}, more};
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
+  made.device.team = team;
   made.device.most_samples = most_samples(fewer, more, batch);
   if (made.device.most_samples < batch) {
     const auto few = static_cast<std::int64_t>(fewer.samples);
-    made.device.most_alone =
-        most_samples(measure.of(few, whole, true), measure.of(batch, whole, true), batch);
+    made.device.most_alone = most_samples(measure.of_all(few), measure.of_all(batch), batch);
   }
 
   optimize::DeviceState full;
@@ -154,7 +180,9 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
   // The bound takes for each sample the least that any size of share and, of cores, any team needs.
   if (cpu && group.count > 1)
     for (const std::int64_t size : sizes_up_to(batch))
-      costs.push_back(measure.of(size, whole == 1 ? group.count : 1));
+      costs.push_back(measure.of_stages(size, team == group.count ? 1 : group.count));
+  const ShareCost all = measure.of_all(batch);
+  full.alone_s = sum(all.seconds) + sum(all.updates);
   for (std::size_t g = 0; g < more.seconds.size(); ++g) {
     CostLine line = line_through(fewer.samples, fewer.seconds[g], more.samples, more.seconds[g]);
     line.fixed += more.updates[g];
@@ -167,12 +195,21 @@ Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std:
     full.least.push_back({0, std::min(least, line.per_sample)});
     full.least_joules.push_back({0, core_s * core_watts});
   }
+  // A step in one segment may need less than the sum of its blocks.
+  const auto lower_to = [&](std::vector<CostLine>& least, double per_sample) {
+    const double before = optimize::total(least).per_sample;
+    for (CostLine& each : least)
+      if (per_sample < before) each.per_sample *= per_sample / before;
+  };
+  lower_to(full.least, sum(all.low) / all.samples);
+  lower_to(full.least_joules, sum(all.core_s_low) / all.samples * core_watts);
   made.device.states.push_back(full);
   for (const PowerState& each : group.states) {
     optimize::DeviceState state = full;
     state.name = each.name;
     state.idle_watts = each.watts.idle * cores;
     state.busy_watts = (each.watts.active - each.watts.idle) * cores;
+    state.alone_s = (full.alone_s - sum(all.updates)) / each.speed + sum(all.updates);
     for (std::size_t g = 0; g < state.seconds.size(); ++g) {
       const double updates = more.updates[g];  // memory keeps its speed
       state.seconds[g] = {(full.seconds[g].fixed - updates) / each.speed + updates,
@@ -193,7 +230,8 @@ std::vector<optimize::SegmentTraffic> traffic_of(const Graph& graph, const Recip
   const Blueprint blueprint = make_blueprint(graph, plan, numbers_of(recipe), true);
   std::vector<optimize::SegmentTraffic> traffic(plan.segments.size());
   for (const Bucket& bucket : blueprint.buckets)
-    traffic[bucket.segment.value].gradient_bytes += static_cast<double>(bucket.bytes);
+    traffic[bucket.segment.value].gradient_bytes +=
+        static_cast<double>(blueprint.wire_bytes(bucket));
   double all = 0, done = 0;
   for (std::size_t g = 0; g < traffic.size(); ++g) {
     all += costs.seconds[g];
@@ -298,7 +336,8 @@ std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Plat
                device.units > 1 ? device.group + "-" + std::to_string(unit) : device.group,
                problem.samples_per_group *
                    (portion.share + (i * use.parts[d].units + unit < portion.one_more ? 1 : 0)),
-               device.states[static_cast<std::size_t>(use.parts[d].state)].name});
+               device.states[static_cast<std::size_t>(use.parts[d].state)].name,
+               optimize::alone(choice.uses) ? 0 : device.team});
         }
     }
   }
@@ -318,7 +357,7 @@ std::vector<DeviceShare> devices_of(const optimize::Problem& problem, const Plat
     devices.push_back({node.count == 1 ? node.name : node.name + "-" + std::to_string(copy),
                        device.units > 1 ? device.group + "-" + std::to_string(unit) : device.group,
                        problem.samples_per_group * problem.batch,
-                       device.states[static_cast<std::size_t>(stage.state)].name});
+                       device.states[static_cast<std::size_t>(stage.state)].name, device.team});
   }
   return devices;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "app/bench_cell.h"
 #include "app/command.h"
@@ -16,11 +17,13 @@
 #include "app/tuning_flags.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shell_word.h"
 #include "models/load.h"
 #include "platform/change.h"
 #include "platform/energy.h"
 #include "platform/machine.h"
 #include "platform/probe.h"
+#include "report/text.h"
 #include "tasks/footprint.h"
 #include "tasks/meetings.h"
 #include "tune/plan_job.h"
@@ -192,6 +195,42 @@ Prediction predicted_here(const TrainJob& job, const PricedStep& step) {
   return predicted;
 }
 
+// What measures the costs of this plan, with all flags that change them.
+std::string calibration_of(const PlanFlags& flags, const Plan& plan) {
+  std::string text = "regatta calibrate --model " + shell_word(flags.job.model);
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    text += " " + flag + " " + value;
+  };
+  if (flags.input) add("--input", *flags.input);
+  if (flags.job.classes) add("--classes", std::to_string(*flags.job.classes));
+  if (!flags.job.data.empty()) add("--data", shell_word(flags.job.data));
+  add("--batch", std::to_string(flags.job.batch));
+  if (flags.recipe.batch_norm != "whole") add("--batch-norm", flags.recipe.batch_norm);
+  if (flags.recipe.optimizer != "sgd") add("--optimizer", flags.recipe.optimizer);
+  if (flags.precision != "fp32") add("--precision", flags.precision);
+  std::set<int> teams;
+  std::set<DeviceKind> kinds;
+  for (const DeviceGroup* group : groups_of(plan)) {
+    kinds.insert(group->kind);
+    if (group->team > 1) teams.insert(group->team);
+  }
+  std::string sizes;
+  for (const int team : teams) sizes += (sizes.empty() ? "" : ",") + std::to_string(team);
+  if (!sizes.empty()) add("--teams", sizes);
+  if (kinds.contains(DeviceKind::cuda)) add("--devices", kinds.size() > 1 ? "cpu,cuda" : "cuda");
+  return text;
+}
+
+// How much of a plan's predicted work rests on no measurement, and what would measure it.
+void tell_guesses(double guessed, const PlanFlags& flags, const Plan& plan) {
+  constexpr double hardly_any = 0.005;
+  if (guessed < hardly_any)
+    std::printf("costs: all of the predicted work was measured\n");
+  else
+    std::printf("costs: %s of the predicted work is guessed; on its machine, %s measures it\n",
+                percent_text(guessed).c_str(), calibration_of(flags, plan).c_str());
+}
+
 // On this machine: granularity by costs, chunks by the workers' speeds, placement.
 PlanFile plan_here(const PlanFlags& flags) {
   if (flags.nodes || flags.stages)
@@ -221,6 +260,8 @@ PlanFile plan_here(const PlanFlags& flags) {
     std::printf("workers arrive within %.1f%% of each other at %zu point%s of synchronisation\n",
                 100 * apart(met), met.size(), met.size() == 1 ? "" : "s");
   }
+  tell_guesses(1 - step.measured_shares(groups_of(job.plan).front()->workers).any_size, flags,
+               job.plan);
   PlanFile file{.recipe = job.recipe, .network = job.network, .platform_name = host_name()};
   file.plan = job.plan;
   file.predicted = predicted_here(job, step);
@@ -382,6 +423,12 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
   fleet.follow(file.plan);
   file.predicted = predicted_there(file.plan, fleet);
   file.predicted->memories = memories_of(job.graph, file.plan, job.recipe);
+  const double guessed = guessed_share(fleet);
+  if (answers.optimized) answers.optimized->guessed = guessed;
+  if (profiles.empty())
+    std::printf("costs: all are estimates, since the platform names no profile\n");
+  else
+    tell_guesses(guessed, flags, file.plan);
   if (groups_of(file.plan).size() > 1 && file.plan.stages.empty()) {
     const std::vector<double> seconds = seconds_to_gradients(file.plan, fleet);
     const auto [first, last] = std::ranges::minmax(seconds);

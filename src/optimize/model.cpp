@@ -65,8 +65,12 @@ std::vector<Team> teams_of(const Problem& problem, const std::vector<NodeUse>& u
       const std::int64_t room = has_exchange(problem, uses)
                                     ? device.most_samples
                                     : std::max(device.most_samples, device.most_alone);
-      Team team{
-          u, d, part.units * uses[u].nodes, std::min(room, problem.batch), total(state.seconds), 0};
+      Team team{u,
+                d,
+                part.units * uses[u].nodes,
+                std::min(room, problem.batch),
+                share_seconds(problem, uses, state),
+                0};
       team.price = state.busy_watts * team.seconds.per_sample;
       if (objective == Objective::cost)
         team.price *= node.pays_energy ? problem.money_per_joule : 0;
@@ -202,11 +206,16 @@ ExchangeCost star_exchange(const Problem& problem, std::span<const NodeUse> uses
     case NodeUpdate::tree:
       return {0, 2 * (nodes == 2 ? 1 : 2) * std::ceil(std::log2(nodes)) / narrowest};
     case NodeUpdate::hierarchical: {
-      double inside = 0;
-      for (const auto& [domain, members] : by_domain)
-        inside = std::max(inside, 2 * (members - 1) / link);
+      // A ring in each domain, and one for each node of the smallest domain between them.
+      double most = 0, pieces = nodes;
+      for (const auto& [domain, members] : by_domain) {
+        most = std::max(most, members);
+        pieces = std::min(pieces, members);
+      }
       const double domains = number(std::ssize(by_domain));
-      return {0, inside + (domains > 1 ? ring(domains, narrowest) : 0)};
+      const double moved = most > pieces ? 2 / pieces / link : 0;  // see sim/exchange.h
+      return {0, ring(most, link) + moved +
+                     (domains > 1 ? ring(domains, std::min(pieces * link, uplink)) : 0)};
     }
     case NodeUpdate::server_cpu:
     case NodeUpdate::server_gpu: {
@@ -276,7 +285,7 @@ Outcome outcome_with(const Problem& problem, const std::vector<NodeUse>& uses,
       if (part.units == 0) continue;
       const DeviceState& full = node.devices[d].states.front();
       const DeviceState& state = node.devices[d].states[static_cast<std::size_t>(part.state)];
-      const CostLine seconds = total(state.seconds);
+      const CostLine seconds = share_seconds(problem, uses, state);
       const Portion& portion = portions[u][d];
       watts += part.units * (state.idle_watts - full.idle_watts);
       joules += state.busy_watts * (number(portion.devices) * seconds.fixed +

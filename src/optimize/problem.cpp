@@ -27,6 +27,20 @@ Objective objective_named(std::string_view name) {
   throw InputError("--objective " + std::string(name) + ": use time, energy, edp or cost");
 }
 
+bool alone(std::span<const NodeUse> uses) {
+  std::int64_t devices = 0;
+  for (const NodeUse& use : uses)
+    for (const NodeUse::Part& part : use.parts) devices += use.nodes * part.units;
+  return devices == 1;
+}
+
+CostLine share_seconds(const Problem& problem, std::span<const NodeUse> uses,
+                       const DeviceState& state) {
+  if (state.alone_s > 0 && alone(uses))
+    return {0, state.alone_s / static_cast<double>(problem.batch)};
+  return total(state.seconds);
+}
+
 double unused_watts(const Problem& problem) {
   double watts = 0;
   for (const NodeKind& node : problem.nodes)

@@ -34,14 +34,18 @@ struct DeviceState {
   std::vector<CostLine> seconds;       // by segment: forward and backward of some samples
   std::vector<CostLine> least;         // likewise, the lower ends of the costs' intervals
   std::vector<CostLine> least_joules;  // by segment: drawn beyond idle, lower ends
-  double idle_watts = 0;               // of the whole group
-  double busy_watts = 0;               // drawn beyond idle while it computes
+  // The whole batch on this device alone: in one segment, and cut otherwise than a share among
+  // several. 0: as `seconds` say.
+  double alone_s = 0;
+  double idle_watts = 0;  // of the whole group
+  double busy_watts = 0;  // drawn beyond idle while it computes
 };
 
 // What computes a share by itself: a node's cores together, or each GPU of a group.
 struct Device {
   std::string group;  // of the platform
   int units = 1;      // on each node: GPUs of the group; cores are one
+  int team = 0;       // cores that compute a chunk of a share together; 0: what plans do unasked
   std::int64_t most_samples = std::numeric_limits<std::int64_t>::max();  // that memory holds
   // Samples that memory holds where no gradients are exchanged, so that nothing has to be kept for
   // sending; most_samples or more.
@@ -128,6 +132,11 @@ struct Limits {
   bool none() const { return !seconds && !joules && !money && !watts; }
 };
 
+// One device alone takes part.
+bool alone(std::span<const NodeUse> uses);
+// Seconds of the samples of a device in this state.
+CostLine share_seconds(const Problem& problem, std::span<const NodeUse> uses,
+                       const DeviceState& state);
 // Nodes that do not take part, in watts, if none does.
 double unused_watts(const Problem& problem);
 // The sum over all segments.

@@ -24,6 +24,10 @@ class DeviceCosts final : public TaskCosts {
   Estimate of(const Task& task, int busy) const override;
   RuntimeCosts runtime() const override { return base_.runtime(); }
   std::vector<double> spread(GroupId group) const override { return base_.spread(group); }
+  // As measured on the base's machine: a device that is scaled to another speed counts as measured.
+  MeasuredShares measured_shares(const TaskList& list, int busy) const override {
+    return base_.measured_shares(list, busy);
+  }
 
  private:
   const TaskList& list_;

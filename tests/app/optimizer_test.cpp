@@ -232,6 +232,60 @@ TEST(PlanObjective, LetsCoresThatNeedMoreJoulesRestIfTheDeadlineAllows) {
   EXPECT_NEAR(simulated["energy_j"].get<double>() / joules_of(hurried), 1, 0.1);
 }
 
+// Ninety-six nodes in racks of 24, with slow links and far more latency between racks than in them.
+Json racks() {
+  Json node = node_of("n", 1e9, 1, 10);
+  node["count"] = 96;
+  node["switch"] = "rack";
+  Json platform = platform_of({node});
+  platform["network"] = {{"topology", "fat_tree"},
+                         {"bandwidth", 1e8},
+                         {"latency", 2e-6},
+                         {"switches",
+                          {{{"name", "core"}},
+                           {{"name", "rack"},
+                            {"count", 4},
+                            {"parent", "core"},
+                            {"bandwidth", 1e10},
+                            {"latency", 1e-5}}}}};
+  return platform;
+}
+
+TEST(PlanObjective, OfRacksHasRingsInThemAndIsSimulatedAsItsModelSays) {
+  Planner planner;
+  const std::string file = written(planner, "racks.json", racks());
+  const ProgramRun planned = run_regatta(
+      {"plan", "--model", "lenet5", "--batch", "1536", "--platform", file, "--objective", "time",
+       "--out", planner.path("plan.json"), "--json", planner.path("result.json")});
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  const Json result = read_json(planner.path("result.json"));
+  EXPECT_EQ(result["exchange"]["update"], "hierarchical");
+  EXPECT_FALSE(result["simulated"].get<bool>());
+  EXPECT_GT(result["bound"]["step_s"].get<double>(), 0);
+  const ProgramRun run =
+      run_regatta({"simulate", planner.path("plan.json"), "--platform", file, "--json",
+                   planner.path("simulated.json"), "--out", planner.path("simulated")});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json simulated = read_json(planner.path("simulated.json"));
+  EXPECT_NEAR(simulated["step_s"].get<double>() / step_of(result), 1, 0.03);
+}
+
+TEST(PlanObjective, KeepsALimitOfJoulesByLettingCoresRest) {
+  Planner planner;
+  const std::string file = written(planner, "unequal.json", unequal_cores());
+  const double fastest = joules_of(planner.plan(file, "time")),
+               leanest = joules_of(planner.plan(file, "energy"));
+  const double most = 0.4 * fastest + 0.6 * leanest;
+  const Json result = planner.plan(file, "time", {"--joules", std::to_string(most)});
+  EXPECT_LE(joules_of(result), most);
+  EXPECT_TRUE(result.contains("pace_s")) << "without one it takes " << fastest << " J";
+  // Of a run that cannot follow a pace no plan is known that keeps it.
+  const ProgramRun refused =
+      planner.run_plan(file, "time", {"--joules", std::to_string(most), "--placement", "hybrid"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("no plan was found within the limits"));
+}
+
 TEST(PlanObjective, HasNoPaceWhereNoRunWouldKeepIt) {
   Planner planner;
   const std::string file = written(planner, "unequal.json", unequal_cores());
