@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "app/completion.h"
@@ -14,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/standard_output.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "train/ranks.h"
 
@@ -87,6 +90,24 @@ int dispatch(std::span<const char* const> arguments) {
     return 0;
   }
   return command_named(name).run(arguments.subspan(1));
+}
+
+// What the system refused, without the libraries' words: no permission, a name that is too long.
+std::string text_of(const std::filesystem::filesystem_error& error) {
+  return (error.path1().empty() ? "" : "'" + error.path1().string() + "': ") +
+         error.code().message();
+}
+
+// Why JSON cannot hold what was to be written: nlohmann's number for text that is not UTF-8.
+constexpr int not_utf8 = 316;
+
+// Names the argument that JSON cannot hold.
+std::string text_of_not_utf8(std::span<const char* const> arguments) {
+  for (const std::string text : arguments)
+    if (const std::string shown = valid_utf8(text); shown != text)
+      return "'" + shown + "' is not UTF-8, as names that JSON files keep must be: rename it, or " +
+             "give a symbolic link to it";
+  return "a name is not UTF-8, as names that JSON files keep must be: rename it";
 }
 
 std::string one_line(std::string text) {
@@ -223,6 +244,7 @@ int run_program(std::span<const char* const> arguments) {
     std::cerr << "regatta: " + text + "\n";  // at once: other ranks may speak too
   };
   occupy_closed_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error like a full disk
   try {
     const int code = dispatch(arguments);
     if (code == 0) require_printed();
@@ -232,6 +254,12 @@ int run_program(std::span<const char* const> arguments) {
   } catch (const InputError& error) {
     complain(one_line(error.what()));
     return 2;
+  } catch (const std::filesystem::filesystem_error& error) {
+    complain(one_line(text_of(error)));
+    return 2;
+  } catch (const Json::type_error& error) {
+    complain(error.id == not_utf8 ? text_of_not_utf8(arguments) : one_line(error.what()));
+    return error.id == not_utf8 ? 2 : 1;
   } catch (const std::bad_alloc&) {
     complain("out of memory; a smaller --batch or --input needs less");
     return 2;
@@ -242,7 +270,8 @@ int run_program(std::span<const char* const> arguments) {
 }
 
 void write_json_result(const std::optional<std::string>& file, const Json& result) {
-  if (file) write_file(*file, result.dump(2) + "\n");
+  // A name that is not UTF-8 loses the bytes that are not, rather than the whole result.
+  if (file) write_file(*file, result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::int64_t peak_memory_bytes() {

@@ -111,8 +111,8 @@ int run_compare(std::span<const char* const> arguments) {
     made.simulated = simulate_there(job, run_json, count, seed);
     remark = "the run was simulated, and is laid beside the same plan simulated again";
   } else if (job.plan.nodes.size() > 1 && job.plan.stages.empty()) {
-    made = predict_ranks(job, measured, count, seed);
-    remark = "planned: each rank by itself; all ranks have the costs of this machine's profile";
+    made = predict_ranks(job, folder, measured, count, seed);
+    remark = made.remark;
   } else {
     remark = replay_strangers(job, measured);
     made = {simulate_here(job, count, seed), planned_of(job, run_json)};

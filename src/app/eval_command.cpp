@@ -48,13 +48,15 @@ void print_classes(const ClassResults& results) {
     std::printf("the %zu classes of %zu that are recognised worst; --json has all\n", most, all);
 }
 
-// Rows are the data's classes, columns the answers; only where they fit a terminal's 80 columns.
+// Rows are the classes of the images, columns the answers; only where they fit a terminal's 80
+// columns.
 void print_confusion(const ClassResults& results) {
   constexpr std::size_t most = 10;
   if (results.classes.size() > most) return;
   std::printf("\n%-12s", "answers");
   for (const ClassResult& each : results.classes) std::printf(" %6.6s", each.name.c_str());
   for (std::size_t of = 0; of < results.classes.size(); ++of) {
+    if (results.classes[of].count == 0) continue;
     std::printf("\n%-12.12s", results.classes[of].name.c_str());
     for (std::size_t as = 0; as < results.classes.size(); ++as)
       std::printf(" %6lld", static_cast<long long>(results.answered(of, as)));

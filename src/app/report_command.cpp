@@ -3,6 +3,7 @@
 #include "app/command.h"
 #include "app/tracing.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "report/run_report.h"
 #include "train/events.h"
 
@@ -33,6 +34,7 @@ int run_report(std::span<const char* const> arguments) {
   add_json_flag(app, json_file);
   app.footer("Example:\n  regatta report runs/lenet5-mnist-20260131-235959");
   if (!parse(app, arguments)) return 0;
+  if (json_file) require_writable(*json_file);
   const fs::path file = out ? fs::path(*out) : fs::path(folder) / report_name;
   if (window) {
     const StepRange range = parse_steps("--window", *window);

@@ -11,7 +11,7 @@
 #include "sim/simulate.h"
 #include "tune/plan_job.h"
 #include "tune/stored_profile.h"
-#include "tune/trial_ranking.h"
+#include "tune/trials.h"
 
 namespace regatta::app {
 namespace {

@@ -1,6 +1,7 @@
 // `simulate`: when a plan's steps would end on a platform, and what they would cost in joules.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -8,6 +9,8 @@
 #include "app/fleet_request.h"
 #include "app/placement.h"
 #include "app/profiles.h"
+#include "app/rank_platform.h"
+#include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/version.h"
@@ -27,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct SimulateFlags {
   std::optional<std::string> subject, platform, out, json_file, input, data;
-  std::string model, batch_norm = "whole";
+  std::string model, batch_norm = "whole", wire_precision = "fp32";
   std::optional<std::int64_t> classes, batch;
   FleetRequest request;
   sim::SimulationOptions simulation;
@@ -58,11 +61,12 @@ void declare(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--batch", flags.batch,
                  "images per step, of all ranks together (default: 32 for each)")
       ->type_name("N")
-      ->check(whole_number(1));
+      ->check(whole_number(1, std::uint64_t{1} << 40));  // beyond it, short times round to 0
   app.add_option("--batch-norm", flags.batch_norm,
                  "statistics of the whole batch, for which ranks meet, or of groups of G images")
       ->type_name("whole|group:G")
       ->capture_default_str();
+  add_wire_precision_flag(app, flags.wire_precision);
   app.add_option("--devices", flags.request.devices,
                  "of each node: cpu, cuda, cpu,cuda, or auto: its GPUs, or its cores where it has\n"
                  "none; with --shares speed cores beside GPUs too, if that is faster")
@@ -131,10 +135,21 @@ Subject of_file(const std::string& name) {
   return {graph_of_recipe(file.recipe, file.network), file.recipe, file.plan, file.network};
 }
 
+// The network of a run over several ranks that was recorded; none of other subjects.
+std::optional<RankNetwork> network_of(const SimulateFlags& flags, const Subject& subject) {
+  if (flags.platform || !flags.subject || subject.plan->nodes.size() < 2) return std::nullopt;
+  if (!fs::exists(trace::store_of(*flags.subject))) return std::nullopt;
+  const trace::Record record = trace::read_store(trace::store_of(*flags.subject));
+  return record.metadata.contains(network_key) ? std::optional(network_in(record)) : std::nullopt;
+}
+
 Subject subject_of(const SimulateFlags& flags) {
   if (flags.subject) {
     if (!flags.model.empty())
       throw InputError("'" + *flags.subject + "' tells the model itself: drop --model");
+    if (flags.batch_norm != "whole" || flags.wire_precision != "fp32")
+      throw InputError("'" + *flags.subject +
+                       "' tells the recipe itself: drop --batch-norm and --wire-precision");
     return of_file(*flags.subject);
   }
   if (flags.model.empty())
@@ -146,6 +161,7 @@ Subject subject_of(const SimulateFlags& flags) {
   Subject subject;
   Recipe& recipe = subject.recipe;
   recipe.batch_norm_group = batch_norm_group_named("--batch-norm", flags.batch_norm);
+  recipe.wire_precision = wire_precision_named(flags.wire_precision);
   subject.graph = graph_for(recipe, model.graph);
   recipe.model = flags.model;
   recipe.input = subject.graph.node(subject.graph.input()).shape;
@@ -205,7 +221,8 @@ Json energy_json(const std::vector<sim::GroupEnergy>& rows) {
 Json spread_of(std::vector<double> values) {
   std::ranges::sort(values);
   const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+    const double last = static_cast<double>(values.size() - 1);
+    return values[static_cast<std::size_t>(std::lround(share * last))];
   };
   return {{"median", at(0.5)}, {"low", at(0.025)}, {"high", at(0.975)}};
 }
@@ -231,8 +248,9 @@ void print(const std::vector<GroupRow>& rows, const sim::PreparedFleet& fleet,
                 row.peak_bytes > row.room && row.room > 0 ? " (more than it has)" : "");
 }
 
+// `platform_folder`: where the profiles are that the platform names; empty: it names none.
 void leave_run(const SimulateFlags& flags, const Subject& subject, const sim::PreparedFleet& fleet,
-               sim::Simulated& made) {
+               const fs::path& platform_folder, sim::Simulated& made) {
   const std::string& out = *flags.out;
   NewRunFolder fresh{out};
   const fs::path& folder = fresh.path();
@@ -241,7 +259,7 @@ void leave_run(const SimulateFlags& flags, const Subject& subject, const sim::Pr
            {"machine", {{"simulated", fleet.fleet().platform.name}}},
            {"platform", fleet.fleet().platform.to_json()}};
   if (!flags.subject) run["request"] = to_json(flags.request);
-  if (flags.platform) run["platform_folder"] = fs::absolute(*flags.platform).parent_path().string();
+  if (!platform_folder.empty()) run["platform_folder"] = platform_folder.string();
   if (subject.network) run["network"] = *subject.network;
   made.record.metadata[trace::samples_key] = std::to_string(fleet.batch());
   made.record.metadata["regatta"] = std::string(version);
@@ -263,13 +281,19 @@ int run_simulate(std::span<const char* const> arguments) {
   declare(app, flags);
   if (!parse(app, arguments)) return 0;
   if (flags.json_file) require_writable(*flags.json_file);
+  // A folder that cannot be made is refused before minutes of simulation; the one made here is
+  // removed again.
+  if (flags.out) const NewRunFolder possible(*flags.out);
   const auto begin = std::chrono::steady_clock::now();
   Subject subject = subject_of(flags);
   if (!flags.platform) flags.request.cpus = available_cpus();
-  const Platform platform =
-      flags.platform ? read_platform(*flags.platform) : this_machine(own_profile() ? here : "");
-  const fs::path platform_folder =
-      flags.platform ? fs::path(*flags.platform).parent_path() : fs::path();
+  const std::optional<RankNetwork> network = network_of(flags, subject);
+  const Platform platform = flags.platform ? read_platform(*flags.platform)
+                            : network      ? platform_of_ranks(*subject.plan, *network)
+                                           : this_machine(own_profile() ? here : "");
+  const fs::path platform_folder = flags.platform ? fs::absolute(*flags.platform).parent_path()
+                                   : network      ? fs::absolute(*flags.subject)
+                                                  : fs::path();
   if (!subject.plan) {
     subject.recipe.batch = batch_for(subject, platform, flags.request);
     require_groups(subject.recipe, subject.graph, 0);
@@ -277,13 +301,15 @@ int run_simulate(std::span<const char* const> arguments) {
   }
   const sim::PreparedFleet fleet = fleet_for(subject, platform, platform_folder, flags.request);
   // As the executor: with a worker on every core, the thread that submits has to share one.
-  if (!flags.platform) flags.simulation.crowded = fleet.threads() >= available_cpus();
+  if (!flags.platform)
+    flags.simulation.crowded =
+        fleet.threads() >= (network ? network->cpus.front() : available_cpus());
   sim::Simulated made = sim::simulate(fleet.fleet(), flags.simulation);
   const double wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const std::vector<GroupRow> rows = rows_of(fleet, made);
   print(rows, fleet, made);
-  if (flags.out) leave_run(flags, subject, fleet, made);
+  if (flags.out) leave_run(flags, subject, fleet, platform_folder, made);
   if (!flags.json_file) return 0;
   Json result{{"step_s", made.step_s.front()},
               {"energy_j", made.energy_j.front()},

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "app/rank_platform.h"
 #include "app/rank_run.h"
@@ -161,12 +162,13 @@ void Tracing::on_epoch(const EpochRecord& record) {
 
 void Tracing::match_clocks(Ranks& ranks) {
   if (!recorder_) return;
-  (clocks_before_.empty() ? clocks_before_ : clocks_after_) = measure_clocks(*ranks.transport());
+  (clocks_before_.empty() ? clocks_before_ : clocks_after_) = measure_clocks(
+      *ranks.transport(), steady_nanoseconds, [&](int rank) { return ranks.lost(rank); });
 }
 
 void Tracing::measure_links(Ranks& ranks) {
   if (!recorder_) return;
-  const std::string network = measure_network(ranks);
+  const std::string network = measure_network(ranks, file_.parent_path());
   if (ranks.first()) recorder_->metadata(network_key, network);
 }
 
@@ -183,10 +185,16 @@ void Tracing::gather_stores(Ranks& ranks) {
   on_all_ranks(&ranks, [&] {
     if (!ranks.first()) store = read_file(file_);
   });
-  const std::vector<std::string> stores = texts_on_first(*ranks.transport(), store);
+  const std::vector<std::string> stores =
+      texts_on_first(*ranks.transport(), store, [&](int rank) { return ranks.lost(rank); });
   if (!ranks.first()) return;
   std::vector<trace::NodeRecord> records;
+  std::set<int> machines;  // of the records so far
   for (std::size_t r = 0; r < stores.size(); ++r) {
+    if (r > 0 && stores[r].empty()) {
+      missing_ += (missing_.empty() ? "" : ", ") + ranks.names()[r];
+      continue;
+    }
     fs::path file = file_;
     if (r > 0) {
       file += ".rank-" + std::to_string(r);
@@ -198,10 +206,7 @@ void Tracing::gather_stores(Ranks& ranks) {
     const ClockOffset &before = clocks_before_[r], &after = clocks_after_[r];
     node.clock = {before.at, before.offset, after.at, after.offset,
                   std::max(before.error, after.error)};
-    const std::vector<int>& machines = ranks.machines();
-    node.shares_machine =
-        std::find(machines.begin(), machines.end(), machines[r]) - machines.begin() <
-        std::ssize(records) - 1;
+    node.shares_machine = !machines.insert(ranks.machines()[r]).second;
     if (r > 0) fs::remove(file);
   }
   trace::write_store(file_, trace::merged(std::move(records)));
@@ -223,7 +228,7 @@ std::string Tracing::finish(Ranks* ranks) {
                 "or regatta doctor tells more",
                 static_cast<long long>(found.tasks), static_cast<long long>(found.steps),
                 100 * found.efficiency());
-  return text;
+  return text + (missing_.empty() ? "" : "; records are missing of " + missing_);
 }
 
 }  // namespace regatta::app

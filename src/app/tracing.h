@@ -69,6 +69,7 @@ class Tracing {
   std::optional<DisturbanceMeter> others_;
   EnergyMeter::Clock::time_point energy_read_;
   std::vector<std::int64_t> unpaid_;  // steps whose joules are not read yet
+  std::string missing_;               // ranks whose records could not be gathered
 };
 
 }  // namespace regatta::app

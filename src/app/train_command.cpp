@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <iostream>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include "app/rank_run.h"
 #include "app/train_console.h"
 #include "app/train_jobs.h"
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/scratch_folder.h"
@@ -17,6 +19,7 @@
 #include "train/checkpoint.h"
 #include "train/manifest.h"
 #include "train/memory_check.h"
+#include "train/rank_memory.h"
 #include "train/share_anew.h"
 #include "train/weights.h"
 #include "tune/recomputation.h"
@@ -34,6 +37,14 @@ void tell_cpus(const TrainFlags& flags, const TrainJob& job) {
   std::cerr << cpu_line(threads_of(job.plan), cpu_limits(), asked.empty() ? "the plan" : asked,
                         removed_openmp_variables())
             << "\n";
+}
+
+// On standard error: what of the recipe concerns several ranks alone.
+void tell_nothing_travels(const Recipe& recipe) {
+  if (recipe.wire_precision != Precision::fp32)
+    std::cerr << "--wire-precision " << precision_name(recipe.wire_precision)
+              << " concerns gradients that travel between ranks: this run is a single process, and "
+                 "rounds none\n";
 }
 
 // Where the new run starts: at its first step, or where --from says.
@@ -113,6 +124,19 @@ void begin_trace(std::optional<Tracing>& tracing, Ranks* ranks, const TrainFlags
   tracing->match_clocks(*ranks);
 }
 
+// Throws InputError unless all ranks stand at the same step, with the same weights if these came
+// from files of their own.
+void require_same_start(Ranks& ranks, const TrainFlags& flags, const TrainJob& job,
+                        const TrainGoal& goal, const Executor& executor) {
+  ranks.require_same("gone on from step", std::to_string(goal.from.step));
+  if (!flags.init && !flags.from && !flags.resume && !job.weights) return;
+  std::string checksums;
+  for (const TensorFile& file : {weights_of(executor), optimizer_state_of(executor)})
+    for (const NamedTensor& tensor : file.tensors)
+      checksums += tensor.name + " " + std::to_string(crc32c(tensor.bytes)) + "\n";
+  ranks.require_same("started from weights with checksum", std::to_string(crc32c(checksums)));
+}
+
 // What the ranks after the first do: they train and record, and leave all else to that one.
 int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& init, TrainJob& job,
                       TrainGoal goal, std::optional<Executor>& made) {
@@ -121,7 +145,7 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
     goal.from = flags.resume ? go_on(flags, job, goal, executor, /*speaks=*/false)
                              : start_afresh(flags, init, job, goal, executor);
   });
-  ranks.require_same("gone on from step", std::to_string(goal.from.step));
+  require_same_start(ranks, flags, job, goal, executor);
   if (flags.save_gradients) goal.after_first_step = [] {};  // all collect the first step alike
   std::optional<ScratchFolder> own;
   on_all_ranks(&ranks, [&] { own.emplace("rank"); });
@@ -141,7 +165,9 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
         return flags.resume ? "; go on with: regatta train --resume " + shell_word(*flags.resume)
                             : std::string();
       });
+  ranks.training_is_over();
   tracing->finish(&ranks);
+  ranks.part(0);
   return 0;
 }
 
@@ -177,6 +203,14 @@ int run_train(std::span<const char* const> arguments) {
     require_runnable(job);
     if (ranks) replans(flags);
   });
+  Json whole_run;
+  on_all_ranks(ranks.get(), [&] {
+    whole_run = {{"last step", goal.last_step},
+                 {"test", tests(flags, job, goal) ? job.test->identity() : Json()},
+                 {"checkpoint every so many steps", asked.policy.steps},
+                 {"checkpoints kept", asked.policy.kept}};
+  });
+  if (ranks) ranks->require_same_values("the run", whole_run);
   if (flags.explain && ranks && !ranks->first()) return 0;
   if (flags.explain) {
     const std::optional<Choice>& choice = asked.planned.choice;
@@ -190,11 +224,14 @@ int run_train(std::span<const char* const> arguments) {
   }
   const std::optional<PlanOptions>& options = asked.planned.options;
   const auto check = [&] { require_memory(job, job.plan); };
-  on_all_ranks(ranks.get(), [&] {
-    if (ranks || !options) return check();  // the plan of several ranks or of a file
+  if (ranks)
+    ranks->agree(memory_shortage(*ranks, job, job.plan,
+                                 ranks->first() ? Saving::checkpoints : Saving::none));
+  else if (!options)
+    check();  // the plan of a file
+  else
     suggest_recompute(
         job, *options, [&] { return memory_left(*options); }, check);
-  });
   std::optional<Executor> made;
   on_all_ranks(ranks.get(), [&] { made.emplace(job.graph, job.plan, job.exec_options(true)); });
   Executor& executor = *made;
@@ -214,7 +251,6 @@ int run_train(std::span<const char* const> arguments) {
     } else {
       goal.from = start_afresh(flags, init, job, goal, executor);
       fresh.emplace(flags.out ? fs::path(*flags.out) : NewRunFolder::default_name(job.recipe));
-      lock.emplace(fresh->path());
     }
     folder = fresh ? fresh->path() : fs::path(*flags.resume);
     // Only now: both files may be wanted inside the new folder.
@@ -232,7 +268,7 @@ int run_train(std::span<const char* const> arguments) {
                       job.class_names, kept);
     write_run_json(folder, job, goal.last_step, asked.policy);
   });
-  if (ranks) ranks->require_same("gone on from step", std::to_string(goal.from.step));
+  if (ranks) require_same_start(*ranks, flags, job, goal, executor);
   std::optional<RunFolder> run_folder;
   // Meanwhile the other ranks make folders for their records.
   on_all_ranks(ranks.get(), [&] {
@@ -243,10 +279,12 @@ int run_train(std::span<const char* const> arguments) {
   begin_trace(tracing, ranks.get(), flags, folder, executor, job, goal);
   if (fresh) fresh->keep();
 
-  if (ranks)
-    std::cerr << rank_line(job.whole_plan()) << exchange << "\n";
-  else
+  if (ranks) {
+    std::cerr << rank_line(job.whole_plan(), job.recipe) << exchange << "\n";
+  } else {
     tell_cpus(flags, job);
+    tell_nothing_travels(job.recipe);
+  }
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;
   // A trace has times of its own, and says which steps and how deep. What takes long because it was
@@ -279,15 +317,24 @@ int run_train(std::span<const char* const> arguments) {
       },
       [&] { return run.way_back(); });
   console.leave_line();
-  const std::string traced = tracing->finish(ranks.get());
+  if (ranks) ranks->training_is_over();
   if (refinement && caught_signal() == 0)
     if (const std::string trouble = refinement->store(profile_store()); !trouble.empty())
       std::cerr << trouble << "\n";
   const std::vector<GroupJoules> drawn = energy.finish();
   Json result = train_result(job, executor, console, meter, speed, folder);
   result["energy"] = to_json(drawn, energy.seconds());
-  write_json_result(flags.json_file, result);
-  write_end(folder, speed, result["energy"]);
+  // Before the trace, which is the largest file: on a full disk they still find room. An error of
+  // this rank waits until the traces are done, because all ranks finish theirs together.
+  std::exception_ptr unwritten;
+  try {
+    write_json_result(flags.json_file, result);
+    write_end(folder, speed, result["energy"]);
+  } catch (...) {
+    unwritten = std::current_exception();
+  }
+  const std::string traced = tracing->finish(ranks.get());
+  if (unwritten) std::rethrow_exception(unwritten);
   const std::size_t tasks = executor.tasks_per_step();
   std::printf(
       "%.0f images/s, %.1f%% of the workers' time for loading, %zu task%s a step, run folder %s\n",
@@ -301,7 +348,9 @@ int run_train(std::span<const char* const> arguments) {
     std::cerr << "interrupted and saved; go on with: regatta train --resume "
               << shell_word(folder.string()) << "\n";
   leave_report(folder);
-  return interrupted ? 128 + caught_signal() : 0;
+  const int code = interrupted ? 128 + caught_signal() : 0;
+  if (ranks) ranks->part(code);
+  return code;
 }
 
 }  // namespace regatta::app

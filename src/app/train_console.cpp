@@ -29,7 +29,6 @@ StopOnSignals::StopOnSignals() {
   caught = 0;
   for (const int signal : signals)
     if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error like a full disk
 }
 
 StopOnSignals::~StopOnSignals() {

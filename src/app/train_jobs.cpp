@@ -55,15 +55,45 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) 
   return plan_job(options, tuning);
 }
 
+// Throws InputError that names every flag given that has no say beside `by`, --plan or --replay.
+// `compared`: flags of the recipe are compared with the plan's, so they may be given.
+void require_nothing_planned(const CLI::App& app, bool compared, const std::string& by) {
+  const std::set<std::string> allowed{"--plan",           "--replay",    "--platform",
+                                      "--slow",           "--epochs",    "--steps",
+                                      "--json",           "--test",      "--checkpoint-every",
+                                      "--keep",           "--strict",    "--trace",
+                                      "--trace-steps",    "--out",       "--init",
+                                      "--save-gradients", "--no-refine", "--new-classes",
+                                      "--data",           "--quiet",     "--mask"};
+  // How to plan, which no recipe says.
+  const std::set<std::string> of_plan{
+      "--granularity", "--explain",    "--workers",       "--chunks",   "--team",
+      "--devices",     "--shares",     "--layout",        "--loaders",  "--prefetch",
+      "--segments",    "--reduction",  "--backward",      "--update",   "--recompute",
+      "--scheduler",   "--perf-model", "--deterministic", "--placement"};
+  std::string refused;
+  int count = 0;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || (compared ? !of_plan.contains(name) : allowed.contains(name)))
+      continue;
+    refused += (count++ > 0 ? ", " : "") + name;
+  }
+  if (count == 0) return;
+  throw InputError(refused + " cannot be changed by " + by + ": " +
+                   (count > 1 ? "they are the plan's" : "it is the plan's"));
+}
+
 // A recipe and plan from a file, or from a run whose schedule is to be repeated.
 TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorFile& init,
                      bool ranks) {
-  const std::string by = flags.placement.plan ? "--plan" : "--replay";
+  // With a model the flags beside --plan tell a recipe of their own, which must be the plan's.
+  const bool compared = flags.placement.plan && !flags.job.model.empty();
+  require_nothing_planned(app, compared, flags.placement.plan ? "--plan" : "--replay");
   TrainJob job;
   if (flags.placement.plan) {
     const PlanFile file = read_plan_file(*flags.placement.plan, graph_of_recipe);
-    // With a model the flags tell a recipe of their own, which must be the plan's.
-    if (!flags.job.model.empty()) {
+    if (compared) {
       TrainFlags asked = flags;
       asked.placement = {};
       asked.granularity = "fixed";
@@ -84,21 +114,6 @@ TrainJob planned_job(const CLI::App& app, const TrainFlags& flags, const TensorF
     if (ranks) throw InputError("--replay is for one process: start it without a launcher");
     job = job_of_replay(*flags.placement.replay);
   }
-  const std::set<std::string> allowed{"--plan",           "--replay",    "--platform",
-                                      "--slow",           "--epochs",    "--steps",
-                                      "--json",           "--test",      "--checkpoint-every",
-                                      "--keep",           "--strict",    "--trace",
-                                      "--trace-steps",    "--out",       "--init",
-                                      "--save-gradients", "--no-refine", "--new-classes",
-                                      "--data",           "--quiet",     "--mask"};
-  // With --model, other flags are compared with the recipe. These belong to the plan, which is
-  // given, so they are refused with or without --model.
-  const std::set<std::string> never{"--loaders", "--prefetch", "--layout", "--recompute"};
-  for (const CLI::Option* option : app.get_options())
-    if (const std::string name = option->get_name();
-        option->count() > 0 &&
-        (never.contains(name) || (flags.job.model.empty() && !allowed.contains(name))))
-      throw InputError(name + " cannot be changed by " + by + ": it is the plan's");
   if (flags.recipe.mask) set_mask(job, read_mask(*flags.recipe.mask), *flags.recipe.mask);
   if (const auto names = class_names_of(init); !names.empty()) job.class_names = names;
   if (flags.job.new_classes) job.class_names.clear();

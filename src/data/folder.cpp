@@ -102,8 +102,10 @@ std::vector<std::string> images_in(const fs::path& folder) {
 // The folder that holds a split's classes; the second is whether the splits are one.
 std::pair<fs::path, bool> place_of(const fs::path& folder, Split split, const std::string& spec) {
   std::error_code code;
-  if (!fs::is_directory(folder, code))
+  if (!fs::is_directory(folder, code)) {
+    if (code && code != std::errc::no_such_file_or_directory) fail(folder, code);
     throw InputError("data set '" + spec + "': there is no folder '" + folder.string() + "'");
+  }
   if (!fs::is_directory(folder / "train", code)) return {folder, true};
   if (split == Split::train) return {folder / "train", false};
   for (const char* name : {"test", "val", "validation"})

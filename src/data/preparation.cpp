@@ -166,7 +166,7 @@ bool is_new(const Preparation& preparation, const fs::path& out) {
     const Json wanted = to_json(preparation);
     Json found = read_json(out / work_file);
     if (found == wanted) return false;
-    found["parts"] = preparation.parts;
+    if (found.is_object()) found["parts"] = preparation.parts;
     if (found != wanted)
       throw InputError(place +
                        " holds the beginnings of another preparation: choose another --out");
@@ -175,7 +175,8 @@ bool is_new(const Preparation& preparation, const fs::path& out) {
         throw InputError(place + " is being made in another number of parts: " +
                          file.stem().string() + " by " + *holder);
   } else if (is_there(out / index_file)) {
-    if (read_json(out / index_file).value("job", "") != preparation.job)
+    const Json found = read_json(out / index_file);
+    if (!found.is_object() || !found.contains("job") || found["job"] != preparation.job)
       throw InputError(place + " holds shards of other data or another size: choose another --out");
     return false;
   } else if (preparation.form == PreparedForm::tfrecord &&

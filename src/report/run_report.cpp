@@ -229,7 +229,7 @@ namespace {
 // `window_of` says which part of the record is meant.
 template <class WindowOf>
 std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
-                                const WindowOf& window_of) {
+                                const WindowOf& window_of) try {
   if (!fs::exists(folder / "run.json"))
     throw InputError("'" + folder.string() + "' is not the folder of a run: it has no run.json");
   const Json run = read_json(folder / "run.json");
@@ -254,6 +254,9 @@ std::vector<StepUse> write_part(const fs::path& folder, const fs::path& file,
   add_advice(page, advice);
   write_page(std::move(page));
   return uses;
+} catch (const Json::exception& error) {
+  throw InputError("'" + folder.string() + "' has a run.json or " + std::string(test_name) +
+                   " that does not tell a run: " + error.what());
 }
 
 }  // namespace

@@ -2,18 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
+#include "base/formatted.h"
 #include "base/json.h"
 
 namespace regatta {
-
-std::string formatted(const char* format, auto... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
 
 std::string count_text(std::int64_t count);  // "12,345"
 std::string number_text(double value);       // three digits, or a whole number from 1000 on

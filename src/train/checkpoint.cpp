@@ -235,6 +235,10 @@ TrainState load_checkpoint(const fs::path& checkpoint, Executor& executor) {
   const fs::path optimizer = checkpoint / "optimizer.safetensors";
   set_weights(executor, read_safetensors(model), model.string());
   set_optimizer_state(executor, read_safetensors(optimizer), optimizer.string());
+  return checkpoint_state(checkpoint);
+}
+
+TrainState checkpoint_state(const fs::path& checkpoint) {
   const fs::path state = checkpoint / "state.json";
   try {
     return state_from(read_json(state));

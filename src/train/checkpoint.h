@@ -47,6 +47,8 @@ std::int64_t oldest_checkpoint_step(const std::filesystem::path& run);
 // The score of RUN/checkpoints/best, if it is there and whole.
 std::optional<Score> best_score(const std::filesystem::path& run);
 
+TrainState checkpoint_state(const std::filesystem::path& checkpoint);  // where the run stood
+
 // Sets weights, statistics and optimizer state; returns where the run stood.
 TrainState load_checkpoint(const std::filesystem::path& checkpoint, Executor& executor);
 

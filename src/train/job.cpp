@@ -19,6 +19,7 @@
 #include "models/load.h"
 #include "models/models.h"
 #include "models/network_json.h"
+#include "plan/rank_plan.h"
 #include "platform/machine.h"
 #include "train/loop.h"
 #include "train/masking.h"
@@ -254,7 +255,7 @@ void require_same_data(const Recipe& recipe, const std::string& spec, const Data
 }
 
 ExecOptions TrainJob::exec_options(bool training) const {
-  return {{recipe.loaded_dtype(), recipe.precision, recipe.optimizer},
+  return {numbers_of(recipe),
           recipe.normalisation,
           training,
           recipe.seed,
@@ -333,6 +334,11 @@ TrainJob open_job(const JobOptions& options) {
   recipe.optimizer = options.optimizer;
   recipe.mixup = options.mixup;
   recipe.precision = options.precision;
+  recipe.wire_precision = options.wire_precision;
+  // A deterministic plan is refused before time is spent on making one.
+  Plan asked;
+  asked.deterministic = options.plan.deterministic;
+  require_no_fault(wire_hindrances(asked, recipe));
   recipe.seed = options.seed;
   recipe.shuffle = options.shuffle;
   if (options.mask) {
@@ -369,6 +375,7 @@ TrainJob make_job(const JobOptions& options) {
 void require_runnable(const TrainJob& job) {
   std::vector<std::string> found = faults(job.whole_plan(), job.graph, job.recipe.batch);
   std::ranges::move(hindrances(job.plan), std::back_inserter(found));
+  std::ranges::move(wire_hindrances(job.whole_plan(), job.recipe), std::back_inserter(found));
   const bool on_cpu = std::ranges::any_of(
       groups_of(job.plan), [](const DeviceGroup* group) { return group->kind == DeviceKind::cpu; });
   if (const std::string why = on_cpu ? cpu::hindrance(job.recipe.precision) : ""; !why.empty())

@@ -55,7 +55,7 @@ struct JobOptions {
   bool new_classes = false;
   std::optional<double> dropout;
   std::int64_t batch_norm_group = 0;  // as in Recipe
-  Precision precision = Precision::fp32;
+  Precision precision = Precision::fp32, wire_precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;
   std::optional<Mask> mask;    // must fit the network; masked weights are zero from the start

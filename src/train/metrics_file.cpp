@@ -14,14 +14,14 @@ namespace regatta {
 namespace fs = std::filesystem;
 namespace {
 
-// Calls `take` with every line and what it holds; it returns false to stop. A crash may have cut
-// the last line, which is left out.
+// Calls `take` with every line and what it holds; it returns false to stop. Lines that hold nothing
+// are left out: a crash may have cut the last one, a disk may have damaged others.
 template <class Take>
 void read_lines(const fs::path& path, const Take& take) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !take(line, json)) return;
+    if (json.is_object() && !take(line, json)) return;
   }
 }
 

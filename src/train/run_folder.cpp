@@ -95,19 +95,29 @@ NewRunFolder::NewRunFolder(fs::path folder) : folder_(std::move(folder)) {
   if (folder_.empty()) throw InputError("--out '': give the run folder a name");
   std::error_code code;
   const fs::file_status found = fs::status(folder_, code);
+  if (!fs::exists(found) && fs::is_symlink(fs::symlink_status(folder_, code)))
+    throw InputError("cannot create '" + folder_.string() + "': it is a link to nothing");
   if (fs::exists(found) && !fs::is_directory(found))
     throw InputError("cannot create '" + folder_.string() + "': a file has that name");
-  if (fs::exists(found) && !holds_nothing(folder_))
-    throw InputError("'" + folder_.string() +
-                     "' already holds something: choose another --out, or --resume it");
+  const auto require_empty = [this] {
+    if (!holds_nothing(folder_))
+      throw InputError("'" + folder_.string() +
+                       "' already holds something: choose another --out, or --resume it");
+  };
+  if (fs::exists(found)) require_empty();
   for (fs::path each = fs::absolute(folder_).lexically_normal(); !fs::exists(each, code);
        each = each.parent_path())
     if (each.has_filename()) made_.push_back(each);
   fs::create_directories(folder_, code);
-  if (!code) return;
-  const std::string cause = code.message();
-  for (const fs::path& each : made_) fs::remove(each, code);
-  throw InputError("cannot create '" + folder_.string() + "': " + cause);
+  if (code) {
+    const std::string cause = code.message();
+    for (const fs::path& each : made_) fs::remove(each, code);
+    throw InputError("cannot create '" + folder_.string() + "': " + cause);
+  }
+  // Two processes may have seen the same empty folder. It belongs to the one that locks it, and the
+  // other must not remove what that one writes.
+  lock_.emplace(folder_);
+  require_empty();
 }
 
 NewRunFolder::~NewRunFolder() {
@@ -306,7 +316,10 @@ void write_end(const fs::path& folder, const Speed& speed, const Json& energy) {
   run["speed"] = to_json(speed);
   if (!energy.is_null()) run["energy"] = energy;
   write_file(folder / "run.json", run.dump(2) + "\n");
-  if (!energy.is_null()) LineFile(folder / metrics_name).add(Json{{"energy", energy}}.dump());
+  if (energy.is_null()) return;
+  LineFile metrics(folder / metrics_name);
+  metrics.add(Json{{"energy", energy}}.dump());
+  metrics.sync();
 }
 
 RunRecord read_run_json(const fs::path& folder) {

@@ -16,11 +16,23 @@
 
 namespace regatta {
 
-// The folder of a run that is about to start. Unless it is kept, it goes away again, with whatever
-// is in it and the parents that were made for it: a run that fails to start leaves nothing behind.
+// Two processes must not train one run. The lock goes with its process, however that ends.
+class RunLock {
+ public:
+  // Throws InputError if another process holds it.
+  explicit RunLock(const std::filesystem::path& folder);
+
+ private:
+  Descriptor folder_;
+};
+
+// The folder of a run that is about to start, and its lock. Unless it is kept, it goes away again,
+// with whatever is in it and the parents that were made for it: a run that fails to start leaves
+// nothing behind.
 class NewRunFolder {
  public:
-  // Throws InputError if `folder` already holds something or cannot be made.
+  // Throws InputError if `folder` already holds something, if another process has just made it for
+  // a run of its own, or if it cannot be made.
   explicit NewRunFolder(std::filesystem::path folder);
   ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
@@ -36,16 +48,7 @@ class NewRunFolder {
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> made_;  // `folder_` and its parents, innermost first
   bool kept_ = false;
-};
-
-// Two processes must not train one run. The lock goes with its process, however that ends.
-class RunLock {
- public:
-  // Throws InputError if another process holds it.
-  explicit RunLock(const std::filesystem::path& folder);
-
- private:
-  Descriptor folder_;
+  std::optional<RunLock> lock_;
 };
 
 trace::StepStretch as_stretch(const StepRecord& record);  // of that one step

@@ -200,11 +200,31 @@ TEST_F(ClassNames, NeedNotBeUtf8) {
   EXPECT_EQ(json_of({"eval", at("run")}).at("per_class")[0].at("name"), "caf\uFFFD");
 }
 
+// A run keeps the path of its data, unlike names of classes, as it is or not at all.
+TEST_F(ClassNames, PathsOfDataMustBeUtf8) {
+  const fs::path moved = folder.path() / "caf\xe9";
+  fs::rename(images, moved);
+  const std::string data = "folder:" + moved.string();
+  for (const ProgramRun& refused :
+       {train("run", {"--data", data, "--steps", "1"}),
+        run_regatta({"data", "prepare", data, "--out", at("shards")})}) {
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("caf\uFFFD' is not UTF-8"));
+  }
+  // This result is for reading, no command finds the data by it.
+  EXPECT_EQ(json_of({"data", "info", data}).at("data"), "folder:" + at("caf\uFFFD"));
+  EXPECT_FALSE(fs::exists(at("run")));
+}
+
 TEST_F(ClassNames, EvalShowsEachClass) {
   train_run();
   const ProgramRun shown = run_regatta({"eval", at("run")});
   EXPECT_THAT(shown.out, AllOf(HasSubstr("class"), HasSubstr("mostly mistaken for"),
                                HasSubstr("class2"), HasSubstr("answers")));
+  const std::string two = part("two", {{"class1", "class1"}, {"class2", "class2"}});
+  EXPECT_THAT(run_regatta({"eval", at("run"), "--data", two}).out,
+              AllOf(HasSubstr("\nclass1 "), Not(HasSubstr("\nclass0 "))));
   const Json tested = read_json(at("run/test.json")), evaluated = json_of({"eval", at("run")});
   EXPECT_EQ(tested.at("per_class"), evaluated.at("per_class"));
   EXPECT_EQ(tested.at("confusion"), evaluated.at("confusion"));

@@ -91,6 +91,25 @@ TEST(Outputs, AFullDiskIsAnErrorInOneLine) {
   EXPECT_EQ(run.err, "regatta: cannot write '/dev/full': No space left on device\n");
 }
 
+// ulimit -f, by whose signal a program ends without a word.
+TEST(Outputs, AFileThatGrowsBeyondItsLimitIsAnErrorInOneLine) {
+  const TemporaryFolder folder;
+  const ProgramResult run = shell("ulimit -f 1; cd " + folder.path().string() + "; " + program +
+                                  " models resnet18 --export net.json 2>&1 >/dev/null");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.output, "regatta: cannot write 'net.json': File too large\n");
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(Outputs, ResultsOfARunWhoseFolderIsNotUtf8AreWritten) {
+  const TemporaryFolder folder;
+  const ProgramRun run = run_regatta(
+      {"train", "--model", "tiny", "--data", "synth:1x8x8/3@20", "--batch", "8", "--steps", "1",
+       "--granularity", "fixed", "--out", (folder.path() / "caf\xe9").string(), "--json", "-"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(Json::parse(run.out).at("run").get<std::string>(), HasSubstr("caf\uFFFD"));
+}
+
 TEST(Outputs, WhatCannotBePrintedIsAnError) {
   for (const char* command : {" models", " models --help", " --help", " --version",
                               " data info digits-synth", " models tiny --json -"})

@@ -180,6 +180,12 @@ TEST(TrainPlan, FollowsAFileAndRefusesOthersWithTheReason) {
                      "--test", "none", "--prefetch", "2"})
                   .err,
               HasSubstr("--prefetch cannot be changed by --plan"));
+  const ProgramRun planned = train({"--model", "lenet5", "--data", "synth:1x28x28/10@96", "--batch",
+                                    "16", "--test", "none", "--workers", "1", "--chunks", "4"});
+  EXPECT_EQ(planned.code, 2);
+  EXPECT_THAT(planned.err,
+              HasSubstr("--workers, --chunks cannot be changed by --plan: they are the plan's"));
+  EXPECT_EQ(std::ranges::count(planned.err, '\n'), 1) << planned.err;
   const ProgramRun other = train({"--model", "lenet5", "--data", "synth:1x28x28/10@96", "--batch",
                                   "16", "--seed", "5", "--test", "none"});
   EXPECT_EQ(other.code, 2);

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "support/error_text.h"
+#include "support/file_size_limit.h"
 #include "support/places.h"
 #include "support/program_run.h"
 #include "support/scoped_variable.h"
@@ -300,6 +301,22 @@ TEST(TraceFlags, ARunOfEachReductionIsAccountedFor) {
                 return kind.phases == "reduce" && kind.group.empty();
               }));
   }
+}
+
+TEST(TraceFlags, ATraceThatFindsNoRoomCostsNothingElse) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", result = folder.path() / "result.json";
+  std::vector<std::string> arguments =
+      train_tiny(run, {"--trace-steps", "1:240", "--trace", "ops", "--json", result.string()});
+  *(std::ranges::find(arguments, "--epochs") + 1) = "40";
+  const FileSizeLimit full(100'000);
+  const ProgramRun done = run_regatta(arguments);
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("trace.sqlite"));
+  EXPECT_TRUE(read_json(result).contains("energy"));
+  EXPECT_TRUE(read_json(run / "run.json").contains("speed"));
+  for (const auto& each : fs::directory_iterator(run))
+    EXPECT_THAT(each.path().filename().string(), testing::Not(HasSubstr(".part")));
 }
 
 TEST(TraceCommand, SaysWhatIsMissing) {

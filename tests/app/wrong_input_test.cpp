@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -69,10 +70,12 @@ class WrongInput : public testing::Test {
                            "--steps", "1", "--out", run})
                   .code,
               0);
-    for (const char* name : {"damaged", "gutted", "torn"})
+    for (const char* name : {"damaged", "gutted", "strange", "torn"})
       fs::copy(run, at / name, fs::copy_options::recursive);
     files_->file("damaged/run.json", R"({"recipe": {"model")");
     files_->file("gutted/run.json", R"({"plan": []})");
+    files_->file("strange/run.json", R"({"recipe": {"model": 3}})");
+    ASSERT_EQ(::symlink("nowhere", (at / "dangling").c_str()), 0);
     files_->file("torn/checkpoints/step-1/model.safetensors", "half");
   }
   static void TearDownTestSuite() { files_.reset(); }
@@ -184,6 +187,7 @@ TEST_F(WrongInput, AWrongNumberIsRefused) {
       {"train --model tiny --data synth:1x8x8/3@20 --batch 21", {"--batch 21"}},
       {"train --model tiny --data mnist --batch 1.5", {"--batch", "'1.5'"}},
       {"train --model tiny --data mnist --steps 0", {"--steps", "'0'"}},
+      {"simulate --model tiny --batch 99999999999999", {"--batch", "'99999999999999'"}},
       {"train --model tiny --data mnist --steps 99999999999999999999",
        {"--steps", "'99999999999999999999'"}},
       {"train --model tiny --data synth:1x8x8/3@20 --batch 8 --epochs 9223372036854775807",
@@ -250,6 +254,9 @@ TEST_F(WrongInput, APlaceThatCannotBeWrittenToIsRefused) {
       {train + "--out /proc/run", {"/proc/run"}},
       {train + "--out @", {"already holds something"}},
       {train + "--out @/labels.npy", {"labels.npy"}},
+      {train + "--out @/dangling", {"dangling': it is a link to nothing"}},
+      {"simulate --model tiny --out @/run", {"already holds something"}},
+      {"report @/run --out @/page.html --json @/no/result.json", {"no/result.json"}},
       {train + "--out @/labels.npy/run", {"labels.npy/run"}},
       {into + "--json @/no/result.json", {"no/result.json"}},
       {into + "--json @", {"cannot create '@'"}},
@@ -261,6 +268,19 @@ TEST_F(WrongInput, APlaceThatCannotBeWrittenToIsRefused) {
   });
 }
 
+TEST_F(WrongInput, ANameThatIsTooLongIsRefused) {
+  const std::string name(300, 'x');
+  std::vector<Mistake> mistakes;
+  for (const std::string& arguments :
+       {"eval " + name, "models " + name, "report " + name, "compare " + name, "simulate " + name,
+        "train --resume " + name, into + "--from " + name, train + "--out " + name,
+        "simulate --model tiny --out " + name, train_npy + "folder:" + name,
+        train_npy + "cifar10:" + name, train_npy + "shards:" + name,
+        "data prepare synth:1x8x8/3@20 --out " + name})
+    mistakes.push_back({arguments, {"xxx", "File name too long"}});
+  expect_refused(mistakes);
+}
+
 TEST_F(WrongInput, AWrongRunIsRefused) {
   expect_refused({
       {"train --resume @/no", {"@/no'"}},
@@ -268,6 +288,7 @@ TEST_F(WrongInput, AWrongRunIsRefused) {
       {"train --resume @/run --steps 3 --batch 4", {"--batch"}},
       {"train --resume @/damaged --steps 3", {"damaged/run.json", "byte"}},
       {"train --resume @/gutted --steps 3", {"gutted/run.json", "recipe"}},
+      {"report @/strange", {"strange", "run.json", "does not tell a run"}},
       {"train --resume @/torn --steps 3", {"model.safetensors"}},
       {"eval --run @/damaged", {"damaged/run.json"}},
       {"eval --run @/gutted", {"gutted/run.json"}},

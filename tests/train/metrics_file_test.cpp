@@ -114,6 +114,19 @@ TEST(MetricsFile, JoinsNothingAfterTheOldestCheckpoint) {
   EXPECT_TRUE(ends_there);
 }
 
+TEST(MetricsFile, OfWhichALineIsDamagedKeepsTheOthers) {
+  const TemporaryFolder folder;
+  {
+    MetricsFile file(folder.path(), {}, most);
+    for (std::int64_t step = 1; step <= 6; ++step)
+      file.add(step == 3 ? R"({"step":3,"lo)" : step_line(step, 1));
+  }
+  const MetricsFile again(folder.path(), {.step = 5}, most);
+  std::vector<std::int64_t> kept;
+  for (const Json& line : lines_of(folder.path())) kept.push_back(line["step"]);
+  EXPECT_EQ(kept, (std::vector<std::int64_t>{1, 2, 4, 5}));
+}
+
 TEST(MetricsFile, KeepsOtherLines) {
   const TemporaryFolder folder;
   MetricsFile file(folder.path(), {}, most);

@@ -304,10 +304,31 @@ TEST(NewRunFolder, GoesAwayWithItsNewParentsUnlessItIsKept) {
   EXPECT_TRUE(fs::is_directory(path));
 }
 
+// Of two runs that begin at the same time, the one that gives up must not remove the other's files.
+TEST(NewRunFolder, BelongsToTheFirstOfTwo) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "run";
+  NewRunFolder first(path);
+  EXPECT_THAT(error_text([&] { NewRunFolder second(path); }),
+              HasSubstr("is being trained by another process"));
+  EXPECT_TRUE(fs::is_directory(path));
+  first.keep();
+}
+
 TEST(NewRunFolder, AnEmptyFolderThatWasThereStays) {
   const TemporaryFolder folder;
   { const NewRunFolder run(folder.path()); }
   EXPECT_TRUE(fs::is_directory(folder.path()));
+}
+
+TEST(RunFolder, AnEndThatCannotBeAppendedToTheMetricsIsAnError) {
+  const TemporaryFolder folder;
+  folder.file("run.json", "{}");
+  fs::create_symlink("/dev/full", folder.path() / "metrics.jsonl");
+  EXPECT_THAT(error_text([&] {
+                write_end(folder.path(), {}, Json{{"cpu", 1}});
+              }),
+              AllOf(HasSubstr("cannot write '"), HasSubstr("metrics.jsonl': No space left")));
 }
 
 }  // namespace

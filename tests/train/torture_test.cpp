@@ -85,17 +85,21 @@ class Torture : public testing::Test {
     const Arguments resume =
         words("train --resume " + run.string() + " --checkpoint-every " +
               std::to_string(draw(1, 3)) + " --workers " + std::to_string(draw(1, 2)));
+    const auto begin = Clock::now();
     ProgramProcess process(fresh ? start_of(run) : resume, said);
-    const auto end = Clock::now() + std::chrono::milliseconds(draw(0, patience));
+    const auto end = begin + std::chrono::milliseconds(draw(0, patience));
     while (Clock::now() < end && !process.ended())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (process.ended()) {
       ASSERT_EQ(process.wait(), 0) << read_file(said);
+      if (fresh) patience = static_cast<int>((Clock::now() - begin) / std::chrono::milliseconds(1));
       return;
     }
     process.signal(SIGKILL);
     process.wait();
     ++tally.kills;
+    // Runs may have become slower, and must get further than their start.
+    patience += patience / 20 + 1;
     if (!fs::exists(run / "metrics.jsonl")) ++tally.before_training;
     expect_whole_checkpoints(run);
   }
@@ -113,7 +117,7 @@ class Torture : public testing::Test {
   const unsigned seed = static_cast<unsigned>(from_environment(
       "REGATTA_TORTURE_SEED", kills > 4 ? static_cast<int>(std::random_device{}() >> 1) : 1));
   const int steps = kills > 4 ? 24 : 12;
-  int patience = 0;  // milliseconds
+  int patience = 0;  // milliseconds until the latest kill; follows the speed of the machine
   std::mt19937 random{seed};
   Tally tally;
   const TemporaryFolder folder;
