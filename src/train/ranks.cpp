@@ -250,8 +250,9 @@ void Ranks::part(int code) {
   for (int rank = 0; rank < size(); ++rank)
     if (lost(rank)) left += (left.empty() ? "" : ", ") + names_[static_cast<std::size_t>(rank)];
   if (!left.empty())
-    std::cerr << "regatta: fell silent after the last step: " << left
-              << "; the weights are complete" << std::endl;
+    // In one piece: other ranks print to the same terminal.
+    std::cerr << "regatta: fell silent after the last step: " + left +
+                     "; the weights are complete\n";
   transport_->end_within(left.empty() ? times_.silence : std::chrono::milliseconds(0), code);
 }
 

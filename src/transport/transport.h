@@ -33,7 +33,8 @@ class Transport {
   virtual std::unique_ptr<Message> sum(int channel, std::span<float> values) = 0;
   // How many channels sum() will be asked for; called by all ranks together, before the first.
   virtual void open_channels(int count) = 0;
-  // Ends all ranks, now, with this exit code; used when waiting for them would be in vain.
+  // Ends all ranks, now; used when waiting for them would be in vain. The launcher then exits with
+  // this code; Open MPI's mpirun with 1 instead of 0.
   [[noreturn]] virtual void end_all(int code) = 0;
   // Limits how long the destructor waits for the other ranks to reach theirs: after `patience` it
   // ends all ranks with this exit code. Without this call: 15 s, and 75, the code of runs that can

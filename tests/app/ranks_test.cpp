@@ -536,8 +536,12 @@ TEST_F(RankedEnd, WithoutARankThatStopsAfterItHasParted) {
   if (ranks->rank() == 1) ::raise(SIGSTOP);
 }
 
+// mpirun must end the stopped rank. It does so with code 1, and now and then crashes in its own
+// clean-up, so its code is not looked at: only what the ranks did, and that they ended by
+// themselves.
 class RanksThatEnd : public RankedProgram {
  protected:
+  static constexpr const char* mpirun_lost_patience = "time limit";
   static ProgramResult three_ranks(const std::string& test) {
     const fs::path self = fs::read_symlink("/proc/self/exe");
     return mpirun(3, {self.string(), "--gtest_filter=RankedEnd." + test, "--gtest_brief=1"});
@@ -546,7 +550,7 @@ class RanksThatEnd : public RankedProgram {
 
 TEST_F(RanksThatEnd, AreNotHeldUpByOneThatStopsAfterTheLastStep) {
   const ProgramResult result = three_ranks("WithoutARankThatStopsAfterTheLastStep");
-  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find(mpirun_lost_patience), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("fell silent after the last step: rank 1 on "), std::string::npos)
       << result.output;
   EXPECT_NE(result.output.find("went on without ''"), std::string::npos) << result.output;
@@ -554,7 +558,7 @@ TEST_F(RanksThatEnd, AreNotHeldUpByOneThatStopsAfterTheLastStep) {
 
 TEST_F(RanksThatEnd, AreNotHeldUpByOneThatStopsInItsEnd) {
   const ProgramResult result = three_ranks("WithoutARankThatStopsAfterItHasParted");
-  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(result.output.find(mpirun_lost_patience), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("another rank does not end"), std::string::npos) << result.output;
 }
 
