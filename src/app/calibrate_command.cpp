@@ -185,7 +185,7 @@ int run_calibrate(std::span<const char* const> arguments) {
   options.devices = devices_named(flags.devices);
   options.shared = options.devices.size() > 1;
   options.teams_of_nodes = true;
-  options.gpu_layout = layout_named(flags.layout);
+  options.gpu.gpu_layout = layout_named(flags.layout);
   options.budget = Seconds(flags.seconds);
   if (!flags.teams.empty())
     for (const std::int64_t team : parse_sizes("--teams", flags.teams)) {

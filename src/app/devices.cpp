@@ -1,5 +1,7 @@
 #include "app/devices.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/json_reader.h"
@@ -8,12 +10,16 @@
 namespace regatta::app {
 namespace {
 
-// The files by which programs reach NVIDIA's driver, on Linux itself and under Windows. Where
-// neither exists there is no GPU, and asking CUDA for one would only load its libraries.
+// The files by which programs reach NVIDIA's driver, on Linux itself and under Windows, and the one
+// that tells of the driver before the first program has made CUDA create its device. Where none
+// exists there is no GPU, and asking CUDA for one would only load its libraries.
 bool has_nvidia_driver() {
-  std::error_code failure;  // a file that cannot be looked at is not there
-  return std::filesystem::exists("/dev/nvidiactl", failure) ||
-         std::filesystem::exists("/dev/dxg", failure);
+  return std::ranges::any_of(
+      std::array{"/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia/version"},
+      [](const char* file) {
+        std::error_code failure;  // a file that cannot be looked at is not there
+        return std::filesystem::exists(file, failure);
+      });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace regatta::app {
 std::vector<MemoryPrediction> memories_of(const Graph& graph, const Plan& plan,
                                           const Recipe& recipe);
 
-// Memories of a job that trains on this machine, with the workspace of its CPU kernels.
+// Memories of a job that trains on this machine, with the workspace of its kernels.
 std::vector<MemoryPrediction> memories_of(const TrainJob& job);
 
 // A table: kinds of buffers, the largest first, a column for each memory.

@@ -134,9 +134,25 @@ BytesByKind node_memory(const TrainJob& job, const RankPart& part, Saving saving
   return kinds;
 }
 
+// Bytes of the largest gradient behind a convolution's relu: a GPU's kernel keeps it beside the
+// buffers. What cuDNN's own kernels need is known only when they are made, and not counted.
+std::size_t gpu_workspace(const Blueprint& blueprint) {
+  std::size_t most = 0;
+  for (const Chunk& chunk : blueprint.chunks) {
+    if (blueprint.group(chunk.group).kind != DeviceKind::cuda) continue;
+    for (const Node& node : blueprint.graph.nodes())
+      if (node.op->name == "conv" && node.attributes.flag("relu"))
+        most =
+            std::max(most, blueprint.forms[chunk.group.value][node.id.value].bytes(chunk.capacity));
+  }
+  return most;
+}
+
 BytesByKind gpu_memory(const TrainJob& job, const RankPart& part) {
   const Blueprint blueprint = blueprint_of(job, part);
   BytesByKind kinds;
+  if (const std::size_t workspace = gpu_workspace(blueprint); workspace > 0)
+    kinds[workspace_kind] = workspace;
   for (const Footprint& each : footprints_of(job, blueprint))
     if (!each.host && blueprint.group(each.group).kind == DeviceKind::cuda)
       kinds[std::string(buffer_kind_name(each.kind))] += each.bytes;
@@ -181,8 +197,12 @@ std::size_t memory_needed(const TrainJob& job, const Plan& plan, Saving saving) 
   return sum_of(memory_by_kind(job, plan, saving));
 }
 
+BytesByKind gpu_memory_by_kind(const TrainJob& job, const Plan& plan) {
+  return gpu_memory(job, {plan, job.ranks.place});
+}
+
 std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
-  return sum_of(gpu_memory(job, {plan, job.ranks.place}));
+  return sum_of(gpu_memory_by_kind(job, plan));
 }
 
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,

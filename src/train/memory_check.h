@@ -28,7 +28,9 @@ BytesByKind memory_by_kind(const TrainJob& job, const Plan& plan,
 std::size_t memory_needed(const TrainJob& job, const Plan& plan,
                           Saving saving = Saving::checkpoints);
 
-// Bytes of a GPU's memory that the plan's buffers take; libraries and kernels take some more.
+// Bytes of a GPU's memory: the plan's buffers, and of the kernels' workspace what is known before
+// cuDNN has chosen how to compute. Libraries take some more.
+BytesByKind gpu_memory_by_kind(const TrainJob& job, const Plan& plan);
 std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan);
 
 // Whether the plan takes no more than each of `limits` leaves.

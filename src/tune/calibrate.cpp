@@ -69,10 +69,15 @@ std::vector<Measurement> on_cpus(const TrainJob& job, const CalibrationOptions& 
 std::vector<Measurement> on_gpu(const TrainJob& job, const CalibrationOptions& options) {
   std::vector<Measurement> measurements;
   PlanOptions plan = plan_with(options.workers);
-  plan.gpu_layout = options.gpu_layout;
+  plan.gpu_layout = options.gpu.gpu_layout;
+  plan.segments = options.gpu.segments;
+  plan.recompute = options.gpu.recompute;
   plan.steps_in_flight = 1;  // one set of buffers, so that graphs are captured at once
   plan.devices = {DeviceKind::cuda};
-  if (options.uses(DeviceKind::cuda)) measurements.push_back({plan});
+  if (options.uses(DeviceKind::cuda)) {
+    plan.chunks = options.gpu.chunks;
+    measurements.push_back({plan});
+  }
   const std::int64_t pieces = granules_of(job.graph, job.recipe.batch);
   if (options.shared && pieces > 1) {
     plan.devices = {DeviceKind::cpu, DeviceKind::cuda};

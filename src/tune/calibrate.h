@@ -12,7 +12,9 @@ namespace regatta {
 struct CalibrationOptions {
   int workers = 1;
   std::vector<DeviceKind> devices{DeviceKind::cpu};
-  Layout gpu_layout = Layout::nhwc;
+  // How the run will cut and gather a GPU's work, by layout, chunks, segments and recomputation: a
+  // GPU's task is measured as a whole, so that what was measured holds for the same cut alone.
+  PlanOptions gpu = {};
   Seconds budget{1.5};   // at least a step of each kind is run, however long it takes
   double enough = 0.02;  // half the 95% interval, as a share, at which a size needs no more steps
   bool runtime = true;   // also what the runtime costs

@@ -30,14 +30,19 @@ class DeviceSearch {
     if (options_.devices_open) cores_alone();
     if (both_named || (options_.devices_open && why_not(require).empty())) shared();
     choice_.devices_open = options_.devices_open;
-    // Guesses are not compared with measurements. Where nothing is known, the GPU is the better
-    // guess.
+    // Guesses are not compared with measurements. Where the GPU's costs are guesses, it is the
+    // better guess, however well those of the cores are known.
     const auto known = [](const Candidate& each) { return each.known >= mostly_measured; };
+    const auto gpu_alone_computes = [](const Candidate& each) {
+      return kind_of(each.granularity) == PlanKind::gpu;
+    };
     std::vector<Candidate>& all = choice_.candidates;
-    choice_.by_costs = std::ranges::any_of(all, known);
+    choice_.by_costs = std::ranges::any_of(all, [&](const Candidate& each) {
+      return known(each) && (both_named || gpu_alone_computes(each));
+    });
     std::erase_if(all, [&](const Candidate& each) {
       if (choice_.by_costs) return !known(each);
-      return !both_named && kind_of(each.granularity) != PlanKind::gpu;
+      return !both_named && !gpu_alone_computes(each);
     });
     const auto rest =
         std::ranges::stable_partition(all, [&](const Candidate& each) { return fits_(each.plan); });
@@ -111,11 +116,14 @@ class DeviceSearch {
         low += third;
     }
     for (std::int64_t share = low; share <= high; ++share) seconds(share);
-    const auto best = std::ranges::min_element(tried, {}, [&](const auto& each) {
-      return std::pair(!fits_(each.second.plan), each.second.predicted);
-    });
+    std::vector<const Candidate*> fastest_first;
+    for (const auto& [share, candidate] : tried) fastest_first.push_back(&candidate);
+    std::ranges::stable_sort(fastest_first, {}, &Candidate::predicted);
+    // Whether a plan fits takes longer to find out than how fast it is.
+    const auto best = std::ranges::find_if(
+        fastest_first, [&](const Candidate* each) { return fits_(each->plan); });
     choice_.compared += tried.size() - 1;
-    add(best->second);
+    add(best == fastest_first.end() ? *fastest_first.front() : **best);
   }
 
   Candidate with(PlanOptions options, std::int64_t cpu_share) const {

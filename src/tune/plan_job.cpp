@@ -98,8 +98,8 @@ bool fits_to_measure(const TrainJob& job, const Plan& plan) {
 // What is to be measured of a GPU with this layout, alone and beside cores.
 CalibrationOptions lacking_of_gpu(const TrainJob& job, PlanOptions plan, const Known& alone,
                                   const std::shared_ptr<const Profile>& profile) {
-  CalibrationOptions lacking{
-      .workers = plan.workers, .devices = {}, .gpu_layout = *plan.gpu_layout, .runtime = false};
+  CalibrationOptions lacking{.workers = plan.workers, .devices = {}, .gpu = plan, .runtime = false};
+  if (plan.devices.size() > 1) lacking.gpu.chunks.reset();  // they cut the CPU's share
   lacking.fits = [&job](const Plan& measured) { return fits_to_measure(job, measured); };
   if (alone.measured.near_size < known_enough) lacking.devices = {DeviceKind::cuda};
   const bool cores = plan.devices_open || computes(plan, DeviceKind::cpu);
@@ -139,6 +139,7 @@ void get_costs(TrainJob& job, PlanOptions plan, std::optional<std::int64_t> step
       PlanOptions by_itself = of_layout;
       by_itself.devices = {DeviceKind::cuda};
       by_itself.shares.reset();
+      if (plan.devices.size() > 1) by_itself.chunks.reset();  // they cut the CPU's share
       const Known alone = known_of(job, by_itself, stored);
       // A run on a GPU is judged by how long it takes there.
       if (!worth(alone.step)) return;
@@ -209,7 +210,10 @@ bool knows_team(const TrainJob& job, PlanOptions options,
   options.devices = {DeviceKind::cpu};
   options.shares.reset();
   options.team = team;
-  options.chunks = {1};
+  // A chunk for each team, as they are measured: where chunks meet, a cut batch has other work than
+  // a whole one.
+  options.chunks = {std::min<std::int64_t>(std::max(options.workers / team, 1),
+                                           granules_of(job.graph, job.recipe.batch))};
   return known_of(job, options, profile).measured.any_size >= known_enough;
 }
 

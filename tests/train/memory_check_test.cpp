@@ -193,6 +193,21 @@ TEST(MemoryCheck, AShareThatDoesNotFitIntoTheGpuNamesABatchThatDoes) {
   EXPECT_TRUE(fits_gpu(on_cores, on_cores.plan, {"the GPU", 1 << 30, 0}));
 }
 
+// The largest of VGG-11's gradients behind a relu: those of the convolutions before each pooling are
+// rectified after it, so that of the third convolution, 256 channels of 8x8.
+TEST(MemoryCheck, AGpuKeepsTheGradientBehindARelu) {
+  JobOptions options;
+  options.model = "vgg11";
+  options.data = "synth:3x32x32/10@64";
+  options.batch = 16;
+  TrainJob job = make_job(options);
+  PlanOptions on_gpu{.workers = 2};
+  on_gpu.devices = {DeviceKind::cuda};
+  const Plan plan = make_plan(job.graph, job.recipe, on_gpu);
+  EXPECT_EQ(gpu_memory_by_kind(job, plan).at(workspace_kind), 16u * 256 * 8 * 8 * sizeof(float));
+  EXPECT_FALSE(gpu_memory_by_kind(job, job.plan).contains(workspace_kind)) << "a plan of CPUs";
+}
+
 TEST(MemoryCheck, WhereNothingFitsItSaysSo) {
   const TrainJob job = job_of(8);
   EXPECT_THAT(error_text([&] { require_memory(job, job.plan, leaves(1000)); }),

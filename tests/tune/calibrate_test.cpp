@@ -86,6 +86,22 @@ TEST(Calibrate, ATeamIsKnownOnceItWasMeasured) {
   EXPECT_TRUE(knows_team(job, plan, profile, 2));
 }
 
+// Two teams of two work on two chunks, which meet at batch norm: that is how teams are measured.
+TEST(Calibrate, ATeamWhoseChunksMeetIsKnownOnceItWasMeasured) {
+  JobOptions options;
+  options.model = "resnet20";
+  options.data = "synth:3x8x8/10@64";
+  options.batch = 8;
+  options.workers = 4;
+  const TrainJob job = make_job(options);
+  const auto profile = std::make_shared<Profile>();
+  CalibrationOptions calibration = quick_calibration(job, 4);
+  calibration.budget = Seconds(0.2);
+  profile->learn(calibrate(job, calibration));
+  const PlanOptions plan{.workers = 4, .layout = default_cpu_layout()};
+  EXPECT_TRUE(knows_team(job, plan, profile, 2));
+}
+
 TEST(Calibrate, WorkByBlocksIsMeasuredToo) {
   const TrainJob job = job_of(4, 2);
   CalibrationOptions calibration;

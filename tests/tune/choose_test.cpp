@@ -340,6 +340,34 @@ TEST(Choose, AGpuThatIsSlowerThanOneCoreRests) {
   EXPECT_THAT(explain(choice), HasSubstr("roles: cores compute, the GPU rests"));
 }
 
+// Costs of the cores were measured, those of the GPU were not.
+class GpuNeverMeasured final : public TaskCosts {
+ public:
+  explicit GpuNeverMeasured(const Blueprint& blueprint)
+      : has_gpu_(gpu_of(blueprint.plan) != nullptr), costs_(blueprint, 0.01) {}
+  Estimate of(const Task& task, int busy) const override { return costs_.of(task, busy); }
+  RuntimeCosts runtime() const override { return costs_.runtime(); }
+  MeasuredShares measured_shares(const TaskList& list, int workers) const override {
+    return has_gpu_ ? MeasuredShares{0, 0} : costs_.measured_shares(list, workers);
+  }
+
+ private:
+  bool has_gpu_;
+  WithGpu costs_;
+};
+
+TEST(Choose, AGpuThatWasNeverMeasuredComputesEvenIfTheCoresWere) {
+  const Graph graph = fuse(build_model("lenet5"));
+  PlanOptions options{.workers = 4, .cpus = 4};
+  options.devices = {DeviceKind::cuda};
+  options.devices_open = true;
+  const Choice choice = choose(
+      graph, recipe_of(graph, 64), options,
+      [](const Blueprint& blueprint) { return std::make_unique<GpuNeverMeasured>(blueprint); });
+  EXPECT_EQ(kind_of(choice.best().granularity), PlanKind::gpu);
+  EXPECT_FALSE(choice.by_costs);
+}
+
 TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
   const Choice choice = chosen_beside(3, "resnet18", 32, {.workers = 4, .cpus = 4});
   ASSERT_EQ(kind_of(choice.best().granularity), PlanKind::shared);
