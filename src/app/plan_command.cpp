@@ -245,9 +245,15 @@ PlanFile plan_here(const PlanFlags& flags) {
                      .suggests_recompute = true};
   if (flags.shares && !tuning.shares && options.plan.devices_open)
     throw InputError("--shares: --devices auto decides them; name several in --devices");
-  if (flags.shares && !tuning.shares)
-    (options.plan.devices.size() > 1 ? options.plan.shares : options.plan.chunks) =
-        samples_of(*flags.shares);
+  if (flags.shares && !tuning.shares) {
+    const std::vector<std::int64_t> samples = samples_of(*flags.shares);
+    require_sizes("--shares", samples, options.batch,
+                  std::max<std::int64_t>(options.batch_norm_group, 1));
+    if (options.plan.devices.size() > 1)
+      options.plan.shares = samples;
+    else  // a single number would be a number of chunks
+      options.plan.chunks = samples.size() > 1 ? samples : std::vector<std::int64_t>{1};
+  }
   if (flags.placement.placement) tuning.placement = placement_named(*flags.placement.placement);
   TrainJob job = plan_job(options, tuning).job;
   if (!job.profile) job.profile = stored_profile();

@@ -390,7 +390,9 @@ TEST_F(RankedProgram, AMistakeIsToldOnceAndLeavesNothing) {
 TEST_F(RankedProgram, ChunksThatAreNotAShareAreRefusedBeforeAnythingIsMeasured) {
   const ProgramResult fewer = mpirun(2, train("run", {"--chunks", "8,4"}));
   EXPECT_EQ(fewer.status, 2) << fewer.output;
-  EXPECT_NE(fewer.output.find("hold 12 samples, the batch 16"), std::string::npos) << fewer.output;
+  EXPECT_NE(fewer.output.find("--chunks 8,4 are 12 samples, and there are 16 to cut"),
+            std::string::npos)
+      << fewer.output;
   const ProgramResult both = mpirun(2, train("run", {"--chunks", "8,8", "--shares", "20,12"}));
   EXPECT_EQ(both.status, 2) << both.output;
   EXPECT_NE(both.output.find("drop --shares"), std::string::npos) << both.output;
