@@ -48,6 +48,23 @@ TEST_F(CalibrateCommand, MeasuresStoresAndTells) {
   EXPECT_TRUE(found);
 }
 
+// tiny and lenet5, of the default models, have no batch norm; resnet18 has.
+TEST_F(CalibrateCommand, GroupsOfBatchNormConcernTheDefaultModelsThatHaveOne) {
+  const ProgramRun all =
+      calibrate({"--input", "3x32x32", "--batch", "2", "--workers", "1", "--seconds", "0.01",
+                 "--batch-norm", "group:2", "--json", (folder_.path() / "result.json").string()});
+  ASSERT_EQ(all.code, 0) << all.err;
+  bool grouped = false;
+  for (const Json& cost : read_json(folder_.path() / "result.json")["costs"])
+    grouped = grouped || cost["signature"].get<std::string>().find("group") != std::string::npos;
+  EXPECT_TRUE(grouped);
+  const ProgramRun tiny = calibrate(
+      {"--model", "tiny", "--batch", "2", "--seconds", "0.01", "--batch-norm", "group:2"});
+  EXPECT_EQ(tiny.code, 2);
+  EXPECT_NE(tiny.err.find("model 'tiny' has no batch norm: drop it"), std::string::npos)
+      << tiny.err;
+}
+
 // Two nodes of so many cores like this machine's, from its own profile.
 Json two_like_this(int cores) {
   const Json group{{"name", "cpu"},
