@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -144,6 +145,22 @@ TEST_F(RankedProgram, SharesStayWhereReplanIsOff) {
       2, with_a_slow_rank(train("run", {"--steps", "40", "--shares", "16,16", "--replan", "off"})));
   ASSERT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(result.output.find("planned anew"), std::string::npos) << result.output;
+}
+
+// Both ranks finish their traces together, so the first one's error waits until then.
+TEST_F(RankedProgram, AnErrorOfTheFirstRankIsToldAfterTheTraceIsWhole) {
+  const ProgramResult result =
+      mpirun(2, train("run", {"--steps", "3", "--trace", "--json", "/dev/full"}));
+  EXPECT_EQ(result.status, 2) << result.output;
+  const std::string line = "regatta: cannot write '/dev/full': No space left on device";
+  EXPECT_NE(result.output.find(line), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find(line), result.output.rfind(line)) << result.output;
+  const trace::Record record = trace::read_store(folder_.path() / "run" / trace::store_name);
+  EXPECT_EQ(trace::faults(record), std::vector<std::string>{});
+  std::set<std::string> nodes;
+  for (const trace::Task& task : record.tasks)
+    nodes.insert(record.workers[static_cast<std::size_t>(task.worker)].node);
+  EXPECT_EQ(nodes.size(), 2u);
 }
 
 TEST_F(RankedProgram, OneStoreHoldsTheTasksOfAllRanksByNode) {
