@@ -9,6 +9,7 @@
 #include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "graph/op.h"
 #include "models/load.h"
 #include "profile/robust.h"
 #include "train/job.h"
