@@ -84,7 +84,7 @@ std::vector<MemoryPrediction> memories_of(const Graph& graph, const Plan& plan,
 std::vector<MemoryPrediction> memories_of(const TrainJob& job) {
   std::vector<MemoryPrediction> all = memories_of(job.graph, job.plan, job.recipe);
   const auto node = std::ranges::find(all, "node", &MemoryPrediction::memory);
-  const BytesByKind needed = memory_by_kind(job, job.plan, Saving::none);
+  const BytesByKind needed = memory_by_kind(job, job.plan, Purpose::training);
   const auto workspace = needed.find(workspace_kind);
   if (node != all.end() && workspace != needed.end())
     node->kinds[workspace_kind] = static_cast<std::int64_t>(workspace->second);

@@ -231,7 +231,7 @@ int run_train(std::span<const char* const> arguments) {
   const auto check = [&] { require_memory(job, job.plan); };
   if (ranks)
     ranks->agree(memory_shortage(*ranks, job, job.plan,
-                                 ranks->first() ? Saving::checkpoints : Saving::none));
+                                 ranks->first() ? Purpose::saved_training : Purpose::training));
   else if (!options)
     check();  // the plan of a file
   else

@@ -131,7 +131,7 @@ std::vector<MemoryLimit> memory_limits(const SystemRoots& roots) {
     const auto limit = soft_limit(roots, name);
     if (!limit) return;
     const std::int64_t now = field_of(roots.proc / "self" / "status", used);
-    limits.push_back({flag, *limit, std::max<std::int64_t>(0, *limit - now)});
+    limits.push_back({flag, *limit, std::max<std::int64_t>(0, *limit - now), "", true});
   };
   add_soft("ulimit -v", "Max address space", "VmSize");
   add_soft("ulimit -d", "Max data size", "VmData");

@@ -33,6 +33,7 @@ struct MemoryLimit {
   // Processes of one machine whose limits have the same text here share one limit. Empty: the limit
   // is of this process alone.
   std::string shared_as = {};
+  bool counts_mapped = false;  // memory that is mapped counts, whether it is used or not
 };
 // All there are: of the machine, of every control group this process is in (version 1 or 2), and
 // ulimit's on address space and data. Those of the calling shell's `ulimit -m` mean nothing to

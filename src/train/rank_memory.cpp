@@ -42,7 +42,7 @@ std::vector<MemoryLimit> limits_of_rank(std::vector<MemoryLimit> limits,
   return limits;
 }
 
-std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Saving saving,
+std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Purpose purpose,
                             std::size_t freed) {
   const auto rank = static_cast<std::size_t>(ranks.rank());
   const std::vector<MemoryLimit> limits = memory_limits();
@@ -51,7 +51,7 @@ std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan,
   for (const MemoryLimit& limit : limits)
     if (!limit.shared_as.empty()) own.shared.push_back(limit.shared_as);
   try {
-    own.needed = static_cast<std::int64_t>(memory_needed(job, plan, saving));
+    own.needed = static_cast<std::int64_t>(memory_needed(job, plan, purpose));
   } catch (const std::exception& error) {  // the others wait for this rank's word
     failure = error.what();
   }
@@ -61,7 +61,7 @@ std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan,
   for (std::size_t r = 0; r < told.size(); ++r)
     all.push_back(memory_from(told[r], ranks.hosts()[r]));
   try {
-    require_memory(job, plan, limits_of_rank(limits, all, rank), saving);
+    require_memory(job, plan, limits_of_rank(limits, all, rank), purpose);
   } catch (const std::exception& error) {
     failure = error.what();
   }

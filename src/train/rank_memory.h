@@ -26,7 +26,7 @@ std::vector<MemoryLimit> limits_of_rank(std::vector<MemoryLimit> limits,
 
 // Called by all ranks. What require_memory() would say of this rank's plan; empty if it fits.
 // `freed`: bytes that this process will have given back before the plan runs.
-std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Saving saving,
+std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Purpose purpose,
                             std::size_t freed = 0);
 
 }  // namespace regatta

@@ -338,7 +338,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       failure = error.what();
     }
     ranks.agree(failure);
-    ranks.agree(memory_shortage(ranks, job, plan, Saving::none));
+    ranks.agree(memory_shortage(ranks, job, plan, Purpose::training));
     try {
       own["speed"] = measured_speed(job, plan, part.batch);
     } catch (const std::exception& error) {

@@ -214,6 +214,15 @@ TEST_F(WrongInput, AWrongNumberIsRefused) {
   });
 }
 
+TEST_F(WrongInput, AnEvaluationThatDoesNotFitIntoMemoryIsRefused) {
+  const std::string data = " --data synth:1x8x8/3@1000000000 --split train --batch 1000000000";
+  expect_refused({
+      {"eval --run @/run" + data, {"--batch 1000000000 needs ", " or less fits"}},
+      {"predict --run @/run --out @/new.npy" + data,
+       {"--batch 1000000000 needs ", " or less fits"}},
+  });
+}
+
 TEST_F(WrongInput, AWrongShapeIsRefused) {
   expect_refused({
       {into + "--input 8x8x", {"'8x8x'"}},
