@@ -13,7 +13,6 @@ namespace regatta {
 
 // What one rank tells the others of its memory.
 struct RankMemory {
-  std::string host;
   std::int64_t needed = 0;          // bytes
   std::int64_t freed = 0;           // bytes in use that are given back before the plan runs
   std::vector<std::string> shared;  // MemoryLimit::shared_as of its limits
