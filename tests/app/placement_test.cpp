@@ -158,6 +158,15 @@ fs::path plan_of(const fs::path& run, const fs::path& file,
   return file;
 }
 
+TEST(TrainPlan, WhatConcernsSeveralRanksAloneIsToldToASingleProcess) {
+  const TemporaryFolder folder;
+  const ProgramRun done =
+      run_regatta(train_lenet5(folder.path() / "run", {"--update", "tree", "--replan", "on"}));
+  EXPECT_EQ(done.code, 0) << done.err;
+  for (const char* flag : {"--update tree", "--replan on"})
+    EXPECT_THAT(done.err, HasSubstr(std::string(flag) + " concerns several ranks"));
+}
+
 TEST(TrainPlan, APlatformWithoutAPlanIsRefused) {
   const TemporaryFolder folder;
   const ProgramRun done =
