@@ -81,11 +81,13 @@ if(REGATTA_HAVE_CUDA)
   target_link_libraries(regatta_cuda_bench PRIVATE regatta_internal regatta_lib)
 endif()
 
+# Run by hand, but compiled with the tests, so that no change of an interface breaks them unseen.
+#
 # Images a second from JPEG files to samples; scripts/bench-decode runs it.
-add_executable(regatta_decode_bench EXCLUDE_FROM_ALL bench/decode/decode.cpp)
+add_executable(regatta_decode_bench bench/decode/decode.cpp)
 target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
 # The same by number of loaders; scripts/bench-loaders runs it.
-add_executable(regatta_loaders_bench EXCLUDE_FROM_ALL bench/decode/loaders.cpp)
+add_executable(regatta_loaders_bench bench/decode/loaders.cpp)
 target_link_libraries(regatta_loaders_bench PRIVATE regatta_internal regatta_lib)
 
 # On one core: batch norm beside plain streams and convolutions by two algorithms (docs/cpu.md), sparse
@@ -93,7 +95,7 @@ target_link_libraries(regatta_loaders_bench PRIVATE regatta_internal regatta_lib
 # (docs/tickets.md).
 find_package(benchmark QUIET)
 if(TARGET benchmark::benchmark)
-  add_executable(regatta_cpu_bench EXCLUDE_FROM_ALL bench/cpu/batch_norm.cpp bench/cpu/convolution.cpp
+  add_executable(regatta_cpu_bench bench/cpu/batch_norm.cpp bench/cpu/convolution.cpp
                  bench/cpu/sparse_convolution.cpp)
   target_link_libraries(regatta_cpu_bench PRIVATE regatta_internal regatta_lib benchmark::benchmark)
 endif()

@@ -83,7 +83,7 @@ std::string bench_data(const CellOptions& options) {
 ScalingSample run_cell(const CellOptions& options) {
   const TrainJob job =
       plan_job(job_options(options), {.by_costs = by_costs(options.granularity)}).job;
-  require_memory(job, job.plan, memory_limits(), Saving::none);
+  require_memory(job, job.plan, memory_limits(), Purpose::training);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
   TrainGoal goal;

@@ -9,6 +9,7 @@
 #include "app/recipe_flags.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "graph/op.h"
 #include "models/load.h"
 #include "profile/robust.h"
 #include "train/job.h"
@@ -66,6 +67,10 @@ void declare(CLI::App& app, CalibrateFlags& flags) {
   app.footer("Example:\n  regatta calibrate --model resnet18 --input 3x64x64 --batch 32,64");
 }
 
+bool has_batch_norm(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->meets; });
+}
+
 TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int64_t batch) {
   JobOptions options;
   options.model = model;
@@ -81,10 +86,14 @@ TrainJob job_of(const CalibrateFlags& flags, const std::string& model, std::int6
   if (cpu && options.precision == Precision::tf32) options.precision = Precision::fp32;
   options.optimizer = default_settings(optimizer_named(flags.recipe.optimizer));
   options.batch_norm_group = batch_norm_group_named("--batch-norm", flags.recipe.batch_norm);
+  const auto load = [&] {
+    return load_model(model, {.input = options.input, .classes = options.classes}).graph;
+  };
+  // The models that nobody named are measured with groups where they have a batch norm to group.
+  if (!flags.model && !has_batch_norm(load())) options.batch_norm_group = 0;
   options.data = flags.data;
   if (options.data.empty()) {
-    const Graph graph =
-        load_model(model, {.input = options.input, .classes = options.classes}).graph;
+    const Graph graph = load();
     options.data = "synth:" + graph.node(graph.input()).shape.text() + "/" +
                    std::to_string(graph.classes()) + "@" + std::to_string(batch);
   }

@@ -187,6 +187,15 @@ bool parse(CLI::App& app, std::span<const char* const> arguments) {
   }
 }
 
+std::string given_flags(const CLI::App& app,
+                        const std::function<bool(const std::string& name)>& which) {
+  std::string given;
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && which(option->get_name()))
+      given += (given.empty() ? "" : ", ") + option->get_name();
+  return given;
+}
+
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     std::uint64_t value = 0;

@@ -51,6 +51,10 @@ int run_train(std::span<const char* const> arguments);
 // InputError in one line, with the nearest flag for an unknown one. Adds --quiet to every command.
 bool parse(CLI::App& app, std::span<const char* const> arguments);
 
+// The names of those flags that were given and that `which` picks: "--chunks, --update".
+std::string given_flags(const CLI::App& app,
+                        const std::function<bool(const std::string& name)>& which);
+
 // For flags that count: CLI11 would take -1 or 1e30 for some number.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = INT64_MAX);
 // For those that measure: CLI11's own ranges let "nan" through.

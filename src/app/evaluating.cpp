@@ -10,6 +10,7 @@
 #include "platform/machine.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
+#include "train/memory_check.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -151,12 +152,16 @@ Evaluated evaluate_by(const EvalFlags& flags, bool keep_logits,
   options.cpus = available_cpus();
   options.layout = default_cpu_layout();
   options.devices = devices_named(flags.devices);
-  const Plan plan = make_plan(subject.graph, recipe, options);
-  require_valid(plan, subject.graph, recipe.batch);
-  Executor executor(subject.graph, plan,
-                    {{recipe.sample_dtype, recipe.precision},
-                     recipe.normalisation,
-                     /*training=*/false});
+  TrainJob job;
+  job.recipe = recipe;
+  // Nothing is trained, so nothing is remembered or blended.
+  job.recipe.optimizer = {};
+  job.recipe.mixup = 0;
+  job.graph = std::move(subject.graph);
+  job.plan = make_plan(job.graph, recipe, options);
+  require_valid(job.plan, job.graph, recipe.batch);
+  require_memory(job, job.plan, memory_limits(), Purpose::evaluation);
+  Executor executor(job.graph, job.plan, job.exec_options(/*training=*/false));
   if (subject.weights && !flags.weights) {
     set_weights(executor, *subject.weights);
   } else {

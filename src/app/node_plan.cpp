@@ -132,6 +132,7 @@ Plan plan_over_stages(const Graph& graph, const Recipe& recipe, const Platform& 
                                                       : chunks_of_a_stage * std::ssize(stages),
                                   granules_of(graph, recipe.batch)),
                          granule_of(graph));
+  if (chunks.size() > 1) require_sizes("--chunks", chunks, recipe.batch, granule_of(graph));
   NodeOptions whole = options;  // a group's workers are one team for each chunk
   whole.plan.chunks.reset();
   const std::vector<NamedNode> all = all_nodes(platform);

@@ -245,9 +245,15 @@ PlanFile plan_here(const PlanFlags& flags) {
                      .suggests_recompute = true};
   if (flags.shares && !tuning.shares && options.plan.devices_open)
     throw InputError("--shares: --devices auto decides them; name several in --devices");
-  if (flags.shares && !tuning.shares)
-    (options.plan.devices.size() > 1 ? options.plan.shares : options.plan.chunks) =
-        samples_of(*flags.shares);
+  if (flags.shares && !tuning.shares) {
+    const std::vector<std::int64_t> samples = samples_of(*flags.shares);
+    require_sizes("--shares", samples, options.batch,
+                  std::max<std::int64_t>(options.batch_norm_group, 1));
+    if (options.plan.devices.size() > 1)
+      options.plan.shares = samples;
+    else  // a single number would be a number of chunks
+      options.plan.chunks = samples.size() > 1 ? samples : std::vector<std::int64_t>{1};
+  }
   if (flags.placement.placement) tuning.placement = placement_named(*flags.placement.placement);
   TrainJob job = plan_job(options, tuning).job;
   if (!job.profile) job.profile = stored_profile();
@@ -291,7 +297,7 @@ Prediction predicted_there(const Plan& plan, const sim::PreparedFleet& fleet) {
   return predicted;
 }
 
-void check_objective(const PlanFlags& flags) {
+void check_objective(const CLI::App& app, const PlanFlags& flags) {
   if (!flags.objective) {
     if (flags.request.images || !flags.request.limits.none() || flags.pareto ||
         !flags.what_if.empty())
@@ -307,10 +313,11 @@ void check_objective(const PlanFlags& flags) {
     throw InputError(
         "--objective needs --platform FILE: regatta probe --out FILE writes that of "
         "this machine");
-  if (flags.nodes || flags.shares || flags.stages || flags.update != "ring")
-    throw InputError(
-        "--objective chooses devices, shares and exchange itself: drop --nodes, "
-        "--shares, --stages and --update");
+  const std::set<std::string> chosen{"--nodes", "--shares", "--stages", "--update"};
+  const std::string refused =
+      given_flags(app, [&](const std::string& name) { return chosen.contains(name); });
+  if (!refused.empty())
+    throw InputError("--objective chooses devices, shares and exchange itself: drop " + refused);
 }
 
 // What an objective brings beside the plan.
@@ -502,7 +509,7 @@ int run_plan(std::span<const char* const> arguments) {
   const std::string out = flags.out.value_or("plan.json");
   require_writable(out);
   if (flags.json_file) require_writable(*flags.json_file);
-  check_objective(flags);
+  check_objective(app, flags);
   Answers answers;
   const PlanFile file = flags.platform ? plan_for_platform(flags, answers) : plan_here(flags);
   const Graph graph = graph_of_recipe(file.recipe, file.network);

@@ -85,7 +85,7 @@ std::vector<MemoryPrediction> memories_of(const TrainJob& job) {
   std::vector<MemoryPrediction> all = memories_of(job.graph, job.plan, job.recipe);
   for (MemoryPrediction& memory : all) {
     const BytesByKind needed = memory.memory == "node"
-                                   ? memory_by_kind(job, job.plan, Saving::none)
+                                   ? memory_by_kind(job, job.plan, Purpose::training)
                                    : gpu_memory_by_kind(job, job.plan);
     if (const auto workspace = needed.find(workspace_kind); workspace != needed.end())
       memory.kinds[workspace_kind] = static_cast<std::int64_t>(workspace->second);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <set>
 
 #include "app/command.h"
 #include "app/fleet_request.h"
@@ -143,13 +144,22 @@ std::optional<RankNetwork> network_of(const SimulateFlags& flags, const Subject&
   return record.metadata.contains(network_key) ? std::optional(network_in(record)) : std::nullopt;
 }
 
-Subject subject_of(const SimulateFlags& flags) {
+// Throws InputError that names the flags given that have no say beside a plan.
+void require_nothing_planned(const CLI::App& app, const std::string& plan) {
+  const std::set<std::string> of_plan{
+      "--model",     "--batch",    "--batch-norm", "--wire-precision", "--devices", "--input",
+      "--classes",   "--data",     "--workers",    "--team",           "--chunks",  "--segments",
+      "--reduction", "--backward", "--ranks",      "--update",         "--shares"};
+  const std::string refused =
+      given_flags(app, [&](const std::string& name) { return of_plan.contains(name); });
+  if (!refused.empty())
+    throw InputError("'" + plan + "' says itself what it trains and how: drop " + refused +
+                     ", or drop the plan and name a --model");
+}
+
+Subject subject_of(const CLI::App& app, const SimulateFlags& flags) {
   if (flags.subject) {
-    if (!flags.model.empty())
-      throw InputError("'" + *flags.subject + "' tells the model itself: drop --model");
-    if (flags.batch_norm != "whole" || flags.wire_precision != "fp32")
-      throw InputError("'" + *flags.subject +
-                       "' tells the recipe itself: drop --batch-norm and --wire-precision");
+    require_nothing_planned(app, *flags.subject);
     return of_file(*flags.subject);
   }
   if (flags.model.empty())
@@ -285,7 +295,7 @@ int run_simulate(std::span<const char* const> arguments) {
   // removed again.
   if (flags.out) const NewRunFolder possible(*flags.out);
   const auto begin = std::chrono::steady_clock::now();
-  Subject subject = subject_of(flags);
+  Subject subject = subject_of(app, flags);
   if (!flags.platform) flags.request.cpus = available_cpus();
   const std::optional<RankNetwork> network = network_of(flags, subject);
   const Platform platform = flags.platform ? read_platform(*flags.platform)

@@ -39,8 +39,13 @@ void tell_cpus(const TrainFlags& flags, const TrainJob& job) {
             << "\n";
 }
 
-// On standard error: what of the recipe concerns several ranks alone.
-void tell_nothing_travels(const Recipe& recipe) {
+// On standard error: what was asked for that concerns several ranks alone.
+void tell_nothing_travels(const TrainFlags& flags, const Recipe& recipe) {
+  for (const auto& [flag, given] :
+       {std::pair{"--update", flags.ranks.update}, {"--replan", flags.ranks.replan}})
+    if (given)
+      std::cerr << flag << " " << *given
+                << " concerns several ranks: this run is a single process, and does without\n";
   if (recipe.wire_precision != Precision::fp32)
     std::cerr << "--wire-precision " << precision_name(recipe.wire_precision)
               << " concerns gradients that travel between ranks: this run is a single process, and "
@@ -226,7 +231,7 @@ int run_train(std::span<const char* const> arguments) {
   const auto check = [&] { require_memory(job, job.plan); };
   if (ranks)
     ranks->agree(memory_shortage(*ranks, job, job.plan,
-                                 ranks->first() ? Saving::checkpoints : Saving::none));
+                                 ranks->first() ? Purpose::saved_training : Purpose::training));
   else if (!options)
     check();  // the plan of a file
   else
@@ -283,7 +288,7 @@ int run_train(std::span<const char* const> arguments) {
     std::cerr << rank_line(job.whole_plan(), job.recipe) << exchange << "\n";
   } else {
     tell_cpus(flags, job);
-    tell_nothing_travels(job.recipe);
+    tell_nothing_travels(flags, job.recipe);
   }
   LoadMeter meter(executor);
   std::optional<Refinement> refinement;

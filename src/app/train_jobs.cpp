@@ -60,30 +60,27 @@ PlannedJob new_job(const TrainFlags& flags, const TensorFile& init, bool ranks) 
 // Throws InputError that names every flag given that has no say beside `by`, --plan or --replay.
 // `compared`: flags of the recipe are compared with the plan's, so they may be given.
 void require_nothing_planned(const CLI::App& app, bool compared, const std::string& by) {
-  const std::set<std::string> allowed{"--plan",           "--replay",    "--platform",
-                                      "--slow",           "--epochs",    "--steps",
-                                      "--json",           "--test",      "--checkpoint-every",
-                                      "--keep",           "--strict",    "--trace",
-                                      "--trace-steps",    "--out",       "--init",
-                                      "--save-gradients", "--no-refine", "--new-classes",
-                                      "--data",           "--quiet",     "--mask"};
+  const std::set<std::string> allowed{"--plan",          "--replay",      "--platform",
+                                      "--slow",          "--epochs",      "--steps",
+                                      "--json",          "--test",        "--checkpoint-every",
+                                      "--checkpoint-at", "--keep",        "--strict",
+                                      "--trace",         "--trace-steps", "--out",
+                                      "--init",          "--from",        "--save-gradients",
+                                      "--no-refine",     "--new-classes", "--data",
+                                      "--quiet",         "--replan",      "--mask"};
   // How to plan, which no recipe says.
   const std::set<std::string> of_plan{
       "--granularity", "--explain",    "--workers",       "--chunks",   "--team",
       "--devices",     "--shares",     "--layout",        "--loaders",  "--prefetch",
       "--segments",    "--reduction",  "--backward",      "--update",   "--recompute",
       "--scheduler",   "--perf-model", "--deterministic", "--placement"};
-  std::string refused;
-  int count = 0;
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || (compared ? !of_plan.contains(name) : allowed.contains(name)))
-      continue;
-    refused += (count++ > 0 ? ", " : "") + name;
-  }
-  if (count == 0) return;
+  const std::string refused = given_flags(app, [&](const std::string& name) {
+    return compared ? of_plan.contains(name) : !allowed.contains(name);
+  });
+  if (refused.empty()) return;
+  const bool several = refused.find(',') != std::string::npos;
   throw InputError(refused + " cannot be changed by " + by + ": " +
-                   (count > 1 ? "they are the plan's" : "it is the plan's"));
+                   (several ? "they are the plan's" : "it is the plan's"));
 }
 
 // A recipe and plan from a file, or from a run whose schedule is to be repeated.
@@ -202,6 +199,9 @@ AskedRun asked_run(const CLI::App& app, const TrainFlags& flags, const TensorFil
                    bool ranks) {
   if (flags.placement.plan && flags.placement.replay)
     throw InputError("--plan and --replay exclude each other; give one");
+  if (flags.placement.platform && !flags.placement.plan)
+    throw InputError(
+        "--platform says which machine a plan was made for: give the plan with --plan, or drop it");
   AskedRun asked;
   if (flags.resume) {
     asked = resumed_run(app, flags);

@@ -13,8 +13,8 @@ PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : PlanBuffer(byt
   memory_ = memory;
   memory_.pinned = false;
   if (memory.on_host) {
-    host_ = HostMemory(bytes);
-    memory_.pinned = memory.pinned && starpu_memory_pin(host_.data(), bytes) == 0;
+    host_ = std::make_shared<const HostMemory>(bytes);
+    memory_.pinned = memory.pinned && starpu_memory_pin(host_->data(), bytes) == 0;
   }
   if (memory.gpu_node >= 0) {
     device_ = starpu_malloc_on_node(static_cast<unsigned>(memory.gpu_node), bytes);
@@ -27,7 +27,7 @@ PlanBuffer::PlanBuffer(std::size_t bytes, const Memory& memory) : PlanBuffer(byt
   if (!memory.managed) return;
   const bool on_gpu = memory.gpu_node >= 0;
   starpu_variable_data_register(&handle_, on_gpu ? memory.gpu_node : STARPU_MAIN_RAM,
-                                on_gpu ? device_ : reinterpret_cast<std::uintptr_t>(host_.data()),
+                                on_gpu ? device_ : reinterpret_cast<std::uintptr_t>(host_->data()),
                                 bytes);
 }
 
@@ -35,7 +35,7 @@ PlanBuffer::~PlanBuffer() {
   // No task reads the content any more, so nothing is copied to main memory.
   if (handle_) starpu_data_unregister_no_coherency(handle_);
   if (device_) starpu_free_on_node(static_cast<unsigned>(memory_.gpu_node), device_, bytes_);
-  if (memory_.pinned) starpu_memory_unpin(host_.data(), bytes_);
+  if (memory_.pinned) starpu_memory_unpin(host_->data(), bytes_);
 }
 
 int PlanBuffer::gpu() const {
@@ -126,6 +126,14 @@ std::size_t Buffers::bytes() const {
     for (const auto& copy : copies)
       if (copy) total += copy->bytes() * (copy->has_two() ? 2 : 1);
   return total;
+}
+
+std::vector<std::shared_ptr<const HostMemory>> Buffers::host_memory() const {
+  std::vector<std::shared_ptr<const HostMemory>> memory;
+  for (const auto& [key, copies] : buffers_)
+    for (const auto& copy : copies)
+      if (copy && copy->host()) memory.push_back(copy->host());
+  return memory;
 }
 
 }  // namespace regatta

@@ -28,17 +28,22 @@ class PlanBuffer {
   PlanBuffer& operator=(const PlanBuffer&) = delete;
 
   starpu_data_handle_t handle() const { return handle_; }  // null: StarPU does not know it
-  BufferData data() const { return {host_.data(), reinterpret_cast<std::byte*>(device_)}; }
+  BufferData data() const {
+    return {host_ ? host_->data() : nullptr, reinterpret_cast<std::byte*>(device_)};
+  }
+  const std::shared_ptr<const HostMemory>& host() const {
+    return host_;
+  }                 // null: has no copy there
   int gpu() const;  // CUDA's number of the GPU that has a copy
   std::size_t bytes() const { return bytes_; }
-  bool has_two() const { return host_.data() && device_; }  // copies
+  bool has_two() const { return host_ && device_; }  // copies
 
  private:
   explicit PlanBuffer(std::size_t bytes) : bytes_(bytes), memory_{.on_host = false} {}
 
   std::size_t bytes_;
   Memory memory_;
-  HostMemory host_;
+  std::shared_ptr<const HostMemory> host_;
   std::uintptr_t device_ = 0;
   starpu_data_handle_t handle_{};
 };
@@ -71,6 +76,8 @@ class Buffers {
   const PlanBuffer& get(BufferKind kind, std::uint32_t first, std::uint32_t second,
                         std::size_t bytes, std::size_t copy = 0);
   std::size_t bytes() const;
+  // The host's copies: who holds them keeps them beyond the buffers' end.
+  std::vector<std::shared_ptr<const HostMemory>> host_memory() const;
 
   // For --reduction redux: how StarPU starts and merges gradients.
   void set_reduction(starpu_codelet* add, starpu_codelet* zero);

@@ -86,6 +86,12 @@ Communicator::~Communicator() {
   }
   wake_.notify_one();
   thread_.join();
+  for (Peer& peer : peers_) {
+    peer.in.reset();
+    peer.out.reset();
+    transport_->leave(std::make_shared<const std::vector<char>>(std::move(peer.room)));
+  }
+  transport_->leave(std::make_shared<const std::string>(std::move(last_word_)));
 }
 
 void Communicator::start(Travel travel) {
@@ -161,11 +167,19 @@ bool Communicator::look() {
     happened = true;
     const bool over = failure_ != nullptr || each->round == each->travel.rounds.size();
     if (!over) continue;  // the next round has begun: look at it at once
-    const auto done = std::move(each->travel.done);
+    const auto done = each->travel.done;
+    if (failure_) leave(std::move(*each));
     each = flights_.erase(each);
     done(failure_);
   }
   return happened;
+}
+
+// Messages that a failure has cut short may still use what belongs to the flight, also what `done`
+// holds.
+void Communicator::leave(Flight flight) {
+  flight.messages.clear();
+  transport_->leave(std::make_shared<const Flight>(std::move(flight)));
 }
 
 // Whether a round has ended.

@@ -93,6 +93,7 @@ class Communicator {
   void watch_peers();
   void hear(Peer& peer);
   void fail(std::exception_ptr why);
+  void leave(Flight flight);
   int tag_of(const Travel& travel, int message) const;
 
   const std::shared_ptr<Transport> transport_;

@@ -81,6 +81,10 @@ class Executor::Impl {
     if (messages_ && (undone || std::uncaught_exceptions() > 0))
       messages_->give_up("it ended before its work was done");
     wait_for_all();
+    if (!messages_) return;
+    messages_.reset();
+    // Buckets of messages that were cut short.
+    for (const auto& memory : buffers_.host_memory()) options_.ranks.transport->leave(memory);
   }
 
   void give_up(const std::string& why) noexcept {

@@ -1,6 +1,8 @@
 #include "exec/runtime.h"
 
 #include <hwloc.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <starpu.h>
 #include <unistd.h>
@@ -84,7 +86,50 @@ class StartFlushing {
   unsigned before_;
 };
 
+// What StarPU and hwloc map before they start a thread (40 MB, measured), and what ends a run: its
+// report and records (20 MB).
+constexpr std::int64_t bytes_of_starpu = std::int64_t{64} << 20;
+
+std::int64_t bytes_of_thread() {
+  pthread_attr_t attributes;
+  std::size_t stack = 0, guard = 0;
+  if (::pthread_getattr_default_np(&attributes) != 0) return 0;
+  ::pthread_attr_getstacksize(&attributes, &stack);
+  ::pthread_attr_getguardsize(&attributes, &guard);
+  ::pthread_attr_destroy(&attributes);
+  return static_cast<std::int64_t>(stack + guard);
+}
+
+// Under a limit of what is mapped, malloc takes no more than it must.
+void save_addresses() {
+  // It would set 64 MiB of addresses aside for each thread that allocates. Workers allocate little,
+  // and most of that from caches of their own.
+  ::mallopt(M_ARENA_MAX, 1);
+  // Large pieces that are freed go back at once: the heap would keep the copies made for a
+  // checkpoint.
+  constexpr int large = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, large);
+}
+
+// StarPU aborts where it gets no thread, and looks at no pointer that malloc gives it.
+void require_room(int threads) {
+  for (const MemoryLimit& limit : memory_limits()) {
+    if (!limit.counts_mapped) continue;
+    if (const std::int64_t needed = bytes_mapped(limit, threads); needed > limit.left)
+      throw InputError("StarPU and its " + std::to_string(threads) +
+                       (threads > 1 ? " threads need " : " thread need ") +
+                       std::to_string(needed >> 20) + " MiB of memory, but " + limit.name +
+                       " has " + std::to_string(limit.left >> 20) +
+                       " MiB left: raise it, or use fewer --workers");
+    save_addresses();
+  }
+}
+
 }  // namespace
+
+std::int64_t bytes_mapped(const MemoryLimit& limit, int threads) {
+  return limit.counts_mapped ? bytes_of_starpu + threads * bytes_of_thread() : 0;
+}
 
 void check_starpu_environment() {
   for (const char* name : whole_numbers) {
@@ -139,6 +184,8 @@ Runtime::Runtime(const RuntimeOptions& options)
   if (team_ > 1 && !user_wants_no_binding())
     teams_ = team_cpus(allowed_, options.cpu_workers, team_);
   const StartUnbound unbound(team_ > 1 || cpu_threads_ > available_cpus());
+
+  require_room(cpu_threads_);
 
   starpu_conf conf;
   starpu_conf_init(&conf);

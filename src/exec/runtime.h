@@ -1,8 +1,11 @@
 // StarPU's life: checked settings in, a running set of workers out, shut down at the end.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "platform/limits.h"
 
 namespace regatta {
 
@@ -16,8 +19,8 @@ struct RuntimeOptions {
 // One at a time per process.
 class Runtime {
  public:
-  // Throws InputError for an unknown scheduler, a STARPU_* variable StarPU would abort on, or a
-  // model folder it could not write.
+  // Throws InputError for an unknown scheduler, a STARPU_* variable StarPU would abort on, a model
+  // folder it could not write, or a limit on memory that leaves too little for it and its threads.
   explicit Runtime(const RuntimeOptions& options);
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -41,6 +44,10 @@ class Runtime {
   int team_, cpu_threads_;
   std::vector<std::vector<int>> teams_;  // CPUs by worker; empty: not bound
 };
+
+// Bytes that StarPU takes of a limit when it starts so many threads: 0 unless the limit counts what
+// is mapped.
+std::int64_t bytes_mapped(const MemoryLimit& limit, int threads);
 
 std::vector<std::string> scheduler_names();
 // Throws InputError that names the first STARPU_* variable that StarPU would abort on.

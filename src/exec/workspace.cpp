@@ -23,7 +23,8 @@ std::unique_ptr<cpu::Backend> make_cpu_backend(const Blueprint& blueprint,
                                         normalisation, precision);
 }
 
-std::size_t workspace_bytes(const Blueprint& blueprint, const Normalisation& normalisation) {
+std::size_t workspace_bytes(const Blueprint& blueprint, const Normalisation& normalisation,
+                            Pass pass) {
   const std::unique_ptr<cpu::Backend> backend = make_cpu_backend(blueprint, normalisation);
   std::size_t all = 0;
   for (const DeviceGroup* group : groups_of(blueprint.plan)) {
@@ -32,12 +33,13 @@ std::size_t workspace_bytes(const Blueprint& blueprint, const Normalisation& nor
     cpu::Worker worker(*backend);
     std::size_t most = 0;
     for (const std::int64_t samples : std::set(group->chunks.begin(), group->chunks.end()))
-      for (const SegmentPlace& place : blueprint.segments)
-        for (const auto* parts :
-             {&place.train.forward, &place.train.backward, &place.train.weight_gradients})
+      for (const SegmentPlace& place : blueprint.segments) {
+        const Program& program = pass == Pass::train ? place.train : place.evaluate;
+        for (const auto* parts : {&program.forward, &program.backward, &program.weight_gradients})
           for (const Part& part : *parts)
             for (const Instruction& step : part)
               most = std::max(most, worker.scratch_bytes(step, samples));
+      }
     all += most * static_cast<std::size_t>(group->workers);
   }
   return all;

@@ -11,10 +11,11 @@ namespace regatta {
 std::unique_ptr<cpu::Backend> make_cpu_backend(const Blueprint& blueprint,
                                                const Normalisation& normalisation);
 
-// Bytes that the kernels of all CPU workers need for training steps of full batches, if each worker
-// runs every kind of task on the largest chunk. The kernels themselves say how much, with the
-// scratch memory of the library among it, as they would be made for the worker's team. They are
-// described, not compiled.
-std::size_t workspace_bytes(const Blueprint& blueprint, const Normalisation& normalisation);
+// Bytes that the kernels of all CPU workers need for steps of full batches, if each worker runs
+// every kind of task on the largest chunk. The kernels themselves say how much, with the scratch
+// memory of the library among it, as they would be made for the worker's team. They are described,
+// not compiled.
+std::size_t workspace_bytes(const Blueprint& blueprint, const Normalisation& normalisation,
+                            Pass pass = Pass::train);
 
 }  // namespace regatta

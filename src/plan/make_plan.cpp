@@ -34,7 +34,10 @@ std::vector<std::int64_t> chunks_for(const Graph& graph, std::int64_t samples,
   const std::int64_t granule = granule_of(graph), most = granules_of(graph, samples);
   if (!options.chunks)
     return equal_chunks(samples, default_chunk_count(graph, samples, options), granule);
-  if (options.chunks->size() > 1) return *options.chunks;
+  if (options.chunks->size() > 1) {
+    require_sizes("--chunks", *options.chunks, samples, granule);
+    return *options.chunks;
+  }
   const std::int64_t count = options.chunks->front();
   if (count < 1 || count > most)
     throw InputError("--chunks " + std::to_string(count) + ": use 1 to " + std::to_string(most) +
@@ -71,7 +74,8 @@ DeviceGroup cuda_group(const Graph& graph, std::int64_t share, const PlanOptions
   return gpu;
 }
 
-std::vector<std::int64_t> shares_for(std::int64_t batch, const PlanOptions& options) {
+std::vector<std::int64_t> shares_for(std::int64_t batch, std::int64_t granule,
+                                     const PlanOptions& options) {
   if (options.devices.size() == 1) {
     if (options.shares)
       throw InputError("--shares: the one device takes the whole batch; name several in --devices");
@@ -84,6 +88,7 @@ std::vector<std::int64_t> shares_for(std::int64_t batch, const PlanOptions& opti
   if (options.shares->size() != options.devices.size())
     throw InputError("--shares names " + std::to_string(options.shares->size()) + " numbers for " +
                      std::to_string(options.devices.size()) + " devices");
+  require_sizes("--shares", *options.shares, batch, granule);
   return *options.shares;
 }
 
@@ -117,6 +122,26 @@ std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count,
   return chunks;
 }
 
+void require_sizes(const std::string& flag, const std::vector<std::int64_t>& sizes,
+                   std::int64_t samples, std::int64_t granule) {
+  std::string given = flag;
+  std::int64_t sum = 0;
+  for (const std::int64_t each : sizes) {
+    given += (sum > 0 ? "," : " ") + std::to_string(each);
+    if (each < 1) throw InputError(flag + ": each of its sizes is a sample at least");
+    sum += each;
+  }
+  if (sum != samples)
+    throw InputError(given + " are " + std::to_string(sum) + " samples, and there are " +
+                     std::to_string(samples) + " to cut: give sizes that add up to them");
+  for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
+    if (sizes[i] % granule != 0)
+      throw InputError(given + ": " + std::to_string(sizes[i]) +
+                       " samples break up batch norm's groups; all sizes but the last are "
+                       "multiples of " +
+                       std::to_string(granule));
+}
+
 std::vector<DeviceKind> devices_named(const std::string& text) {
   if (text == "cpu") return {DeviceKind::cpu};
   if (text == "cuda") return {DeviceKind::cuda};
@@ -140,7 +165,7 @@ Plan make_plan(const Graph& graph, const Recipe& recipe, const PlanOptions& opti
   plan.deterministic = options.deterministic;
 
   PlanNode node;
-  const std::vector<std::int64_t> shares = shares_for(recipe.batch, options);
+  const std::vector<std::int64_t> shares = shares_for(recipe.batch, granule_of(graph), options);
   bool cpu = false;
   for (std::size_t i = 0; i < options.devices.size(); ++i) {
     const bool this_cpu = options.devices[i] == DeviceKind::cpu;

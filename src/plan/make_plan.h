@@ -52,6 +52,11 @@ std::vector<DeviceKind> devices_named(const std::string& text);
 std::vector<std::int64_t> equal_chunks(std::int64_t batch, std::int64_t count,
                                        std::int64_t granule = 1);
 
+// Throws InputError that names `flag` unless `sizes`, which it gave, cut so many samples, between
+// groups of `granule` samples.
+void require_sizes(const std::string& flag, const std::vector<std::int64_t>& sizes,
+                   std::int64_t samples, std::int64_t granule);
+
 // FLOPs of one training step on one sample.
 double step_flops(const Graph& graph);
 

@@ -150,7 +150,7 @@ void require_groups(const Recipe& recipe, const Graph& graph, std::int64_t sampl
                        "' would have one value per channel; use another group or --batch");
     }
   }
-  if (!found) throw InputError(flag + ": model '" + graph.name() + "' has no batch norm");
+  if (!found) throw InputError(flag + ": model '" + graph.name() + "' has no batch norm: drop it");
 }
 
 }  // namespace regatta

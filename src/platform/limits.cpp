@@ -1,6 +1,7 @@
 #include "platform/limits.h"
 
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+
+#include "base/host_name.h"
 
 namespace regatta {
 namespace fs = std::filesystem;
@@ -69,9 +72,16 @@ std::optional<std::int64_t> soft_limit(const SystemRoots& roots, const std::stri
   return std::nullopt;
 }
 
+// The same text for all processes that mean the same file. A container may call any group "/".
+std::string identity_of(const fs::path& path, const std::string& kernel) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return kernel + " " + path.string();
+  return kernel + " " + std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
+}
+
 // What a group may use and does. File pages are given up when memory is short, and so is what the
 // kernel can make again, such as its cache of names (version 1 does not tell how much that is).
-std::optional<MemoryLimit> memory_of(const fs::path& group) {
+std::optional<MemoryLimit> memory_of(const fs::path& group, const std::string& kernel) {
   const auto limit_of = [&](const char* limit, const char* used,
                             const std::string& prefix) -> std::optional<MemoryLimit> {
     const auto most = number_in<std::int64_t>(group / limit);
@@ -82,7 +92,7 @@ std::optional<MemoryLimit> memory_of(const fs::path& group) {
       spare += field_of(group / "memory.stat", prefix + each);
     return MemoryLimit{"the control group's " + std::string(limit), *most,
                        std::max<std::int64_t>(0, *most - std::max<std::int64_t>(0, *now - spare)),
-                       group.string()};
+                       identity_of(group, kernel)};
   };
   if (auto found = limit_of("memory.max", "memory.current", "")) return found;
   return limit_of("memory.limit_in_bytes", "memory.usage_in_bytes", "total_");
@@ -120,18 +130,19 @@ CpuLimits cpu_limits(const SystemRoots& roots) {
 std::vector<MemoryLimit> memory_limits(const SystemRoots& roots) {
   std::vector<MemoryLimit> limits;
   const fs::path machine = roots.proc / "meminfo";
+  const std::string kernel = kernel_mark(roots.proc);
   const std::int64_t total = field_of(machine, "MemTotal");
   if (const std::int64_t left = field_of(machine, "MemAvailable"); total > 0 && left > 0)
-    limits.push_back({"the machine", total, left, machine.string()});
+    limits.push_back({"the machine", total, left, kernel});
   for (const fs::path& group : control_groups(roots, "memory"))
     // Control groups of version 1 express "unlimited" as a number above the machine's memory.
-    if (const auto found = memory_of(group); found && (total == 0 || found->bytes < total))
+    if (const auto found = memory_of(group, kernel); found && (total == 0 || found->bytes < total))
       limits.push_back(*found);
   const auto add_soft = [&](const char* flag, const char* name, const char* used) {
     const auto limit = soft_limit(roots, name);
     if (!limit) return;
     const std::int64_t now = field_of(roots.proc / "self" / "status", used);
-    limits.push_back({flag, *limit, std::max<std::int64_t>(0, *limit - now)});
+    limits.push_back({flag, *limit, std::max<std::int64_t>(0, *limit - now), "", true});
   };
   add_soft("ulimit -v", "Max address space", "VmSize");
   add_soft("ulimit -d", "Max data size", "VmData");

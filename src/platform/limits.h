@@ -30,9 +30,10 @@ struct MemoryLimit {
   std::string name;        // "ulimit -v", for messages
   std::int64_t bytes = 0;  // the limit
   std::int64_t left = 0;   // of it, not used yet, or used only for files that can be read again
-  // Processes of one machine whose limits have the same text here share one limit. Empty: the limit
-  // is of this process alone.
+  // Processes, of whatever machine, whose limits have the same text here share one limit. Empty:
+  // the limit is of this process alone.
   std::string shared_as = {};
+  bool counts_mapped = false;  // memory that is mapped counts, whether it is used or not
 };
 // All there are: of the machine, of every control group this process is in (version 1 or 2), and
 // ulimit's on address space and data. Those of the calling shell's `ulimit -m` mean nothing to

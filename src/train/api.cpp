@@ -167,8 +167,8 @@ TrainReport train(const Network& network, const TrainOptions& options) {
   TrainGoal goal;
   goal.last_step =
       last_step_of(options.epochs, options.steps, steps_per_epoch(job.recipe, *job.data));
-  const Saving saving = options.out.empty() ? Saving::none : Saving::checkpoints;
-  require_memory(job, job.plan, memory_limits(), saving);
+  const Purpose purpose = options.out.empty() ? Purpose::training : Purpose::saved_training;
+  require_memory(job, job.plan, memory_limits(), purpose);
   Executor executor(job.graph, job.plan, job.exec_options(true));
   initialise_weights(executor, job.recipe.seed);
 

@@ -7,11 +7,14 @@
 
 #include "base/error.h"
 #include "exec/cuda_runner.h"
+#include "exec/runtime.h"
 #include "exec/workspace.h"
 #include "tasks/footprint.h"
 
 namespace regatta {
 namespace {
+
+constexpr const char* copies_kind = "copies for a checkpoint";
 
 std::string megabytes(std::int64_t bytes) {
   char text[32];
@@ -19,8 +22,25 @@ std::string megabytes(std::int64_t bytes) {
   return text;
 }
 
-const MemoryLimit* tightest(const std::vector<MemoryLimit>& limits) {
-  const auto found = std::ranges::min_element(limits, {}, &MemoryLimit::left);
+// Bytes that a run by this plan takes of a limit besides buffers and workspace, if all that is
+// mapped counts. Kernels compile code for each operator once, and each worker has descriptors of
+// its own: bounds of what was measured of five networks (docs/measurements.md).
+std::int64_t mapped_of(const MemoryLimit& limit, const TrainJob& job, const Plan& plan) {
+  constexpr std::int64_t code = 192 << 10, descriptors = 64 << 10;  // of an operator
+  if (!limit.counts_mapped) return 0;
+  std::int64_t workers = 0;
+  for (const DeviceGroup* group : groups_of(plan))
+    if (group->kind == DeviceKind::cpu) workers += group->workers;
+  const int communicators = job.ranks.place.several() ? 1 : 0;
+  return bytes_mapped(limit, threads_of(plan) + communicators) +
+         std::ssize(job.graph.nodes()) * (code + workers * descriptors);
+}
+
+const MemoryLimit* tightest(const std::vector<MemoryLimit>& limits, const TrainJob& job,
+                            const Plan& plan) {
+  const auto found = std::ranges::min_element(limits, {}, [&](const MemoryLimit& limit) {
+    return limit.left - mapped_of(limit, job, plan);
+  });
   return found == limits.end() ? nullptr : &*found;
 }
 
@@ -84,27 +104,33 @@ bool has_gpu(const Plan& plan) {
 }
 
 // All buffers that the run will have; GPUs' too.
-std::vector<Footprint> footprints_of(const TrainJob& job, const Blueprint& blueprint) {
+std::vector<Footprint> footprints_of(const TrainJob& job, const Blueprint& blueprint,
+                                     Purpose purpose) {
   std::vector<TaskList> lists;
-  if (job.recipe.accumulate == 1)
+  if (purpose == Purpose::evaluation)
+    for (const ListKind each : {ListKind::prepare, ListKind::evaluate})
+      lists.push_back(lower(blueprint, each));
+  else if (job.recipe.accumulate == 1)
     lists.push_back(lower(blueprint, ListKind::train));
   else
     for (const ListKind each : {ListKind::first, ListKind::middle, ListKind::last})
       lists.push_back(lower(blueprint, each));
-  if (job.test) lists.push_back(lower(blueprint, ListKind::evaluate));
+  if (job.test && purpose != Purpose::evaluation)
+    lists.push_back(lower(blueprint, ListKind::evaluate));
   std::vector<const TaskList*> pointers;
   for (const TaskList& list : lists) pointers.push_back(&list);
   return footprints(blueprint, pointers);
 }
 
-Blueprint blueprint_of(const TrainJob& job, const RankPart& part) {
-  return make_blueprint(job.graph, part.plan, numbers_of(job.recipe), true, part.place);
+Blueprint blueprint_of(const TrainJob& job, const RankPart& part, Purpose purpose) {
+  return make_blueprint(job.graph, part.plan, numbers_of(job.recipe),
+                        purpose != Purpose::evaluation, part.place);
 }
 
-BytesByKind buffers_by_kind(const TrainJob& job, const Blueprint& blueprint, Saving saving) {
+BytesByKind buffers_by_kind(const TrainJob& job, const Blueprint& blueprint, Purpose purpose) {
   BytesByKind kinds;
   std::size_t weights = 0, remembered = 0;
-  for (const Footprint& each : footprints_of(job, blueprint)) {
+  for (const Footprint& each : footprints_of(job, blueprint, purpose)) {
     if (each.host || blueprint.group(each.group).kind == DeviceKind::cpu)
       kinds[std::string(buffer_kind_name(each.kind))] += each.bytes;
     if (each.host || each.group != blueprint.owner) continue;  // a copy of the owner's
@@ -114,29 +140,34 @@ BytesByKind buffers_by_kind(const TrainJob& job, const Blueprint& blueprint, Sav
       remembered += each.bytes;
   }
   // Writing a checkpoint copies weights and optimizer state, and holds the larger file in memory.
-  if (saving == Saving::checkpoints)
-    kinds["copies for a checkpoint"] = weights + remembered + std::max(weights, remembered);
+  if (purpose == Purpose::saved_training)
+    kinds[copies_kind] = weights + remembered + std::max(weights, remembered);
   return kinds;
 }
 
-std::size_t workspace_of(const TrainJob& job, const Blueprint& blueprint) {
-  return workspace_bytes(blueprint, job.recipe.normalisation);
+std::size_t workspace_of(const TrainJob& job, const Blueprint& blueprint, Purpose purpose) {
+  return workspace_bytes(blueprint, job.recipe.normalisation,
+                         purpose == Purpose::evaluation ? Pass::evaluate : Pass::train);
 }
 
 // Bytes by kind that a part of the job needs.
 using NeededBy = std::function<BytesByKind(const RankPart& part)>;
 
-BytesByKind node_memory(const TrainJob& job, const RankPart& part, Saving saving) {
-  const Blueprint blueprint = blueprint_of(job, part);
-  BytesByKind kinds = buffers_by_kind(job, blueprint, saving);
-  if (const std::size_t workspace = workspace_of(job, blueprint); workspace > 0)
+// `mapped`: of the limit that is asked about, see bytes_mapped().
+BytesByKind node_memory(const TrainJob& job, const RankPart& part, Purpose purpose,
+                        std::int64_t mapped = 0) {
+  const Blueprint blueprint = blueprint_of(job, part, purpose);
+  BytesByKind kinds = buffers_by_kind(job, blueprint, purpose);
+  if (const std::size_t workspace = workspace_of(job, blueprint, purpose); workspace > 0)
     kinds[workspace_kind] = workspace;
+  if (mapped > 0) kinds[runtime_kind] = static_cast<std::size_t>(mapped);
   return kinds;
 }
 
 // Bytes of the largest gradient behind a convolution's relu: a GPU's kernel keeps it beside the
 // buffers. What cuDNN's own kernels need is known only when they are made, and not counted.
-std::size_t gpu_workspace(const Blueprint& blueprint) {
+std::size_t gpu_workspace(const Blueprint& blueprint, Purpose purpose) {
+  if (purpose == Purpose::evaluation) return 0;
   std::size_t most = 0;
   for (const Chunk& chunk : blueprint.chunks) {
     if (blueprint.group(chunk.group).kind != DeviceKind::cuda) continue;
@@ -148,12 +179,12 @@ std::size_t gpu_workspace(const Blueprint& blueprint) {
   return most;
 }
 
-BytesByKind gpu_memory(const TrainJob& job, const RankPart& part) {
-  const Blueprint blueprint = blueprint_of(job, part);
+BytesByKind gpu_memory(const TrainJob& job, const RankPart& part, Purpose purpose) {
+  const Blueprint blueprint = blueprint_of(job, part, purpose);
   BytesByKind kinds;
-  if (const std::size_t workspace = gpu_workspace(blueprint); workspace > 0)
+  if (const std::size_t workspace = gpu_workspace(blueprint, purpose); workspace > 0)
     kinds[workspace_kind] = workspace;
-  for (const Footprint& each : footprints_of(job, blueprint))
+  for (const Footprint& each : footprints_of(job, blueprint, purpose))
     if (!each.host && blueprint.group(each.group).kind == DeviceKind::cuda)
       kinds[std::string(buffer_kind_name(each.kind))] += each.bytes;
   return kinds;
@@ -179,44 +210,49 @@ std::int64_t largest_batch(const TrainJob& job, const RankPart& part, const Need
   throw InputError("--batch " + std::to_string(job.recipe.batch) +
                    shortage(static_cast<std::int64_t>(sum_of(kinds)), limit, largest_kinds(kinds)) +
                    (batch > 0 ? "; --batch " + std::to_string(batch) + " or less fits"
-                              : "; not even --batch 1 fits: use a smaller --input or network") +
+                              : "; not even --batch 1 fits: use a smaller --input or network, or "
+                                "raise that limit") +
                    way_out);
 }
 
 }  // namespace
 
-std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan) {
-  return sum_of(buffers_by_kind(job, blueprint_of(job, {plan, job.ranks.place}), Saving::none));
+std::size_t buffer_bytes_of(const TrainJob& job, const Plan& plan, Purpose purpose) {
+  const Blueprint blueprint = blueprint_of(job, {plan, job.ranks.place}, purpose);
+  BytesByKind kinds = buffers_by_kind(job, blueprint, purpose);
+  kinds.erase(copies_kind);
+  return sum_of(kinds);
 }
 
-BytesByKind memory_by_kind(const TrainJob& job, const Plan& plan, Saving saving) {
-  return node_memory(job, {plan, job.ranks.place}, saving);
+BytesByKind memory_by_kind(const TrainJob& job, const Plan& plan, Purpose purpose) {
+  return node_memory(job, {plan, job.ranks.place}, purpose);
 }
 
-std::size_t memory_needed(const TrainJob& job, const Plan& plan, Saving saving) {
-  return sum_of(memory_by_kind(job, plan, saving));
+std::size_t memory_needed(const TrainJob& job, const Plan& plan, Purpose purpose) {
+  return sum_of(memory_by_kind(job, plan, purpose));
 }
 
-BytesByKind gpu_memory_by_kind(const TrainJob& job, const Plan& plan) {
-  return gpu_memory(job, {plan, job.ranks.place});
+BytesByKind gpu_memory_by_kind(const TrainJob& job, const Plan& plan, Purpose purpose) {
+  return gpu_memory(job, {plan, job.ranks.place}, purpose);
 }
 
-std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan) {
-  return sum_of(gpu_memory_by_kind(job, plan));
+std::size_t gpu_memory_needed(const TrainJob& job, const Plan& plan, Purpose purpose) {
+  return sum_of(gpu_memory_by_kind(job, plan, purpose));
 }
 
 bool fits(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
-          Saving saving) {
-  const MemoryLimit* limit = tightest(limits);
+          Purpose purpose) {
+  const MemoryLimit* limit = tightest(limits, job, plan);
   if (!limit) return true;
-  const auto left = static_cast<std::size_t>(limit->left);
-  const Blueprint blueprint = blueprint_of(job, {plan, job.ranks.place});
-  const std::size_t buffers = sum_of(buffers_by_kind(job, blueprint, saving));
-  return buffers <= left && buffers + workspace_of(job, blueprint) <= left;
+  const std::int64_t left = limit->left - mapped_of(*limit, job, plan);
+  const Blueprint blueprint = blueprint_of(job, {plan, job.ranks.place}, purpose);
+  const auto within = [&](std::size_t bytes) { return static_cast<std::int64_t>(bytes) <= left; };
+  const std::size_t buffers = sum_of(buffers_by_kind(job, blueprint, purpose));
+  return within(buffers) && within(buffers + workspace_of(job, blueprint, purpose));
 }
 
-bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
-  return gpu_memory_needed(job, plan) <= static_cast<std::size_t>(limit.left);
+bool fits_gpu(const TrainJob& job, const Plan& plan, const MemoryLimit& limit, Purpose purpose) {
+  return gpu_memory_needed(job, plan, purpose) <= static_cast<std::size_t>(limit.left);
 }
 
 bool fits_here(const TrainJob& job, const Plan& plan) {
@@ -225,26 +261,30 @@ bool fits_here(const TrainJob& job, const Plan& plan) {
 }
 
 void require_memory(const TrainJob& job, const Plan& plan, const std::vector<MemoryLimit>& limits,
-                    Saving saving) {
-  if (!fits(job, plan, limits, saving))
+                    Purpose purpose) {
+  if (!fits(job, plan, limits, purpose)) {
+    const MemoryLimit& limit = *tightest(limits, job, plan);
+    const std::int64_t mapped = mapped_of(limit, job, plan);
     refuse(
-        job, plan, [&](const RankPart& part) { return node_memory(job, part, saving); },
-        *tightest(limits));
-  if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit());
+        job, plan, [&](const RankPart& part) { return node_memory(job, part, purpose, mapped); },
+        limit);
+  }
+  if (has_gpu(plan)) require_gpu_memory(job, plan, gpu_memory_limit(), purpose);
 }
 
-void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit) {
-  if (!fits_gpu(job, plan, limit))
+void require_gpu_memory(const TrainJob& job, const Plan& plan, const MemoryLimit& limit,
+                        Purpose purpose) {
+  if (!fits_gpu(job, plan, limit, purpose))
     refuse(
-        job, plan, [&](const RankPart& part) { return gpu_memory(job, part); }, limit,
+        job, plan, [&](const RankPart& part) { return gpu_memory(job, part, purpose); }, limit,
         ", or --devices cpu");
 }
 
 void require_memory_of_data(const std::string& spec, Split split,
                             const std::vector<MemoryLimit>& limits) {
-  const MemoryLimit* limit = tightest(limits);
+  const auto limit = std::ranges::min_element(limits, {}, &MemoryLimit::left);
   const std::int64_t needed = bytes_read_into_memory(spec, split);
-  if (!limit || needed <= limit->left) return;
+  if (limit == limits.end() || needed <= limit->left) return;
   throw InputError(
       "data '" + spec + "'" + shortage(needed, *limit) +
       "; shards are not read into memory: regatta data prepare makes them on a machine "

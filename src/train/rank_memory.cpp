@@ -9,9 +9,9 @@ std::string text_of(const RankMemory& memory) {
   return Json{{"needed", memory.needed}, {"freed", memory.freed}, {"shared", memory.shared}}.dump();
 }
 
-RankMemory memory_from(const std::string& text, const std::string& host) {
+RankMemory memory_from(const std::string& text) {
   const Json json = Json::parse(text);
-  return {host, json.at("needed").get<std::int64_t>(), json.at("freed").get<std::int64_t>(),
+  return {json.at("needed").get<std::int64_t>(), json.at("freed").get<std::int64_t>(),
           json.at("shared").get<std::vector<std::string>>()};
 }
 
@@ -25,7 +25,7 @@ std::vector<MemoryLimit> limits_of_rank(std::vector<MemoryLimit> limits,
     std::int64_t sharing = 0, left = limit.left;
     for (const RankMemory& each : all) {
       const bool shares =
-          &each == &own || (!limit.shared_as.empty() && each.host == own.host &&
+          &each == &own || (!limit.shared_as.empty() &&
                             std::ranges::find(each.shared, limit.shared_as) != each.shared.end());
       if (!shares) continue;
       needed += static_cast<double>(each.needed);
@@ -42,26 +42,25 @@ std::vector<MemoryLimit> limits_of_rank(std::vector<MemoryLimit> limits,
   return limits;
 }
 
-std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Saving saving,
+std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Purpose purpose,
                             std::size_t freed) {
   const auto rank = static_cast<std::size_t>(ranks.rank());
   const std::vector<MemoryLimit> limits = memory_limits();
   std::string failure;
-  RankMemory own{ranks.hosts()[rank], 0, static_cast<std::int64_t>(freed), {}};
+  RankMemory own{0, static_cast<std::int64_t>(freed), {}};
   for (const MemoryLimit& limit : limits)
     if (!limit.shared_as.empty()) own.shared.push_back(limit.shared_as);
   try {
-    own.needed = static_cast<std::int64_t>(memory_needed(job, plan, saving));
+    own.needed = static_cast<std::int64_t>(memory_needed(job, plan, purpose));
   } catch (const std::exception& error) {  // the others wait for this rank's word
     failure = error.what();
   }
   const std::vector<std::string> told = ranks.gather(text_of(own));
   if (!failure.empty()) return failure;
   std::vector<RankMemory> all;
-  for (std::size_t r = 0; r < told.size(); ++r)
-    all.push_back(memory_from(told[r], ranks.hosts()[r]));
+  for (const std::string& each : told) all.push_back(memory_from(each));
   try {
-    require_memory(job, plan, limits_of_rank(limits, all, rank), saving);
+    require_memory(job, plan, limits_of_rank(limits, all, rank), purpose);
   } catch (const std::exception& error) {
     failure = error.what();
   }

@@ -13,7 +13,6 @@ namespace regatta {
 
 // What one rank tells the others of its memory.
 struct RankMemory {
-  std::string host;
   std::int64_t needed = 0;          // bytes
   std::int64_t freed = 0;           // bytes in use that are given back before the plan runs
   std::vector<std::string> shared;  // MemoryLimit::shared_as of its limits
@@ -26,7 +25,7 @@ std::vector<MemoryLimit> limits_of_rank(std::vector<MemoryLimit> limits,
 
 // Called by all ranks. What require_memory() would say of this rank's plan; empty if it fits.
 // `freed`: bytes that this process will have given back before the plan runs.
-std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Saving saving,
+std::string memory_shortage(Ranks& ranks, const TrainJob& job, const Plan& plan, Purpose purpose,
                             std::size_t freed = 0);
 
 }  // namespace regatta

@@ -218,8 +218,10 @@ Ranks::Ranks(std::shared_ptr<Transport> transport, const PresenceTimes& times)
     : transport_(std::move(transport)), times_(times) {
   hosts_ = gather_texts(*transport_, host_name());
   std::map<std::string, int> numbers, ranks_on;
-  for (const std::string& host : hosts_) {
-    const auto [found, fresh] = numbers.try_emplace(host, static_cast<int>(numbers.size()));
+  // Nodes that one kernel makes up have host names of their own; machines that containers make look
+  // alike have kernels of their own.
+  for (const std::string& mark : gather_texts(*transport_, host_name() + " " + kernel_mark())) {
+    const auto [found, fresh] = numbers.try_emplace(mark, static_cast<int>(numbers.size()));
     machines_.push_back(found->second);
   }
   for (std::size_t r = 0; r < hosts_.size(); ++r) {
@@ -262,7 +264,7 @@ void Ranks::take_own_cpus() {
   const auto own = static_cast<std::size_t>(rank());
   int before = 0, sharing = 0;  // ranks of this machine that may use just the same CPUs
   for (std::size_t r = 0; r < all.size(); ++r) {
-    if (hosts_[r] != hosts_[own] || all[r] != all[own]) continue;
+    if (machines_[r] != machines_[own] || all[r] != all[own]) continue;
     if (r < own) ++before;
     ++sharing;
   }
@@ -339,7 +341,7 @@ std::string share_among(Ranks& ranks, TrainJob& job, const RankRequest& request)
       failure = error.what();
     }
     ranks.agree(failure);
-    ranks.agree(memory_shortage(ranks, job, plan, Saving::none));
+    ranks.agree(memory_shortage(ranks, job, plan, Purpose::training));
     try {
       own["speed"] = measured_speed(job, plan, part.batch);
     } catch (const std::exception& error) {

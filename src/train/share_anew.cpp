@@ -84,7 +84,7 @@ bool NewShares::share_anew(std::int64_t step) {
     take_part(ranks_, next, whole, job_.ranks.place.sites);
     // The executor that goes makes room for the one that comes.
     failure = memory_shortage(ranks_, next, next.plan,
-                              ranks_.first() ? Saving::checkpoints : Saving::none,
+                              ranks_.first() ? Purpose::saved_training : Purpose::training,
                               executor_->buffer_bytes() + executor_->workspace_bytes());
     for (const std::string& each : ranks_.gather(failure))
       if (failure.empty()) failure = each;

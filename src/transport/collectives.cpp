@@ -25,7 +25,11 @@ bool arrives(Message& message, int rank, const Lost& lost) {
   return true;
 }
 
-void send_text(Transport& transport, int to, const std::string& text, const Lost& lost = {}) {
+// Numbers go at once or not at all; the text of a message that is given up is left to the
+// transport.
+void send_text(Transport& transport, int to, const std::string& own, const Lost& lost = {}) {
+  const auto copy = lost ? std::make_shared<const std::string>(own) : nullptr;
+  const std::string& text = copy ? *copy : own;
   const std::uint64_t length = text.size();
   bool there = arrives(*transport.send(to, length_tag, bytes_of(length)), to, lost);
   for (std::size_t at = 0; there && at < text.size(); at += longest_piece) {
@@ -33,6 +37,7 @@ void send_text(Transport& transport, int to, const std::string& text, const Lost
     there = arrives(
         *transport.send(to, text_tag, std::as_bytes(std::span(text).subspan(at, piece))), to, lost);
   }
+  if (!there) transport.leave(copy);
 }
 
 std::string receive_text(Transport& transport, int from, const Lost& lost = {}) {
@@ -40,15 +45,17 @@ std::string receive_text(Transport& transport, int from, const Lost& lost = {}) 
   if (!arrives(*transport.receive(from, length_tag, std::as_writable_bytes(std::span(&length, 1))),
                from, lost))
     return "";
-  std::string text(length, '\0');
-  for (std::size_t at = 0; at < text.size(); at += longest_piece) {
-    const std::size_t piece = std::min(longest_piece, text.size() - at);
-    if (!arrives(*transport.receive(from, text_tag,
-                                    std::as_writable_bytes(std::span(text).subspan(at, piece))),
-                 from, lost))
-      return "";
+  const auto text = std::make_shared<std::string>(length, '\0');
+  for (std::size_t at = 0; at < length; at += longest_piece) {
+    const std::size_t piece = std::min(longest_piece, length - at);
+    if (arrives(*transport.receive(from, text_tag,
+                                   std::as_writable_bytes(std::span(*text).subspan(at, piece))),
+                from, lost))
+      continue;
+    transport.leave(text);
+    return "";
   }
-  return text;
+  return std::move(*text);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace regatta {
 
-// A message on its way. Its memory must stay until it is done.
+// A message on its way. Its memory must stay until it is done; that of a message that is given up,
+// by destroying it, is left to the transport: see Transport::leave().
 class Message {
  public:
   virtual ~Message() = default;
@@ -33,6 +34,9 @@ class Transport {
   virtual std::unique_ptr<Message> sum(int channel, std::span<float> values) = 0;
   // How many channels sum() will be asked for; called by all ranks together, before the first.
   virtual void open_channels(int count) = 0;
+  // Takes memory over that messages used. Where one of them was given up before it was done, which
+  // may read or write that memory for as long as the transport lives, it stays until then.
+  virtual void leave(std::shared_ptr<const void> memory) = 0;
   // Ends all ranks, now; used when waiting for them would be in vain. The launcher then exits with
   // this code; Open MPI's mpirun with 1 instead of 0.
   [[noreturn]] virtual void end_all(int code) = 0;

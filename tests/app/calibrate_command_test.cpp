@@ -48,6 +48,28 @@ TEST_F(CalibrateCommand, MeasuresStoresAndTells) {
   EXPECT_TRUE(found);
 }
 
+// tiny and lenet5, of the default models, have no batch norm; resnet18 has.
+TEST_F(CalibrateCommand, GroupsOfBatchNormConcernTheDefaultModelsThatHaveOne) {
+  const auto run = [](const std::string& group, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--batch",   "2",    "--workers",    "1",
+                                       "--seconds", "0.01", "--batch-norm", group};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return calibrate(arguments);
+  };
+  const std::vector<std::string> small{"--input", "3x32x32"};
+  const ProgramRun all = run("group:2", small);
+  EXPECT_EQ(all.code, 0) << all.err;
+  // Its last images have one pixel.
+  const ProgramRun single = run("group:1", small);
+  EXPECT_EQ(single.code, 2);
+  EXPECT_NE(single.err.find("one value per channel"), std::string::npos) << single.err;
+  EXPECT_NE(single.err.find("work of lenet5"), std::string::npos) << single.err;
+  const ProgramRun tiny = run("group:2", {"--model", "tiny"});
+  EXPECT_EQ(tiny.code, 2);
+  EXPECT_NE(tiny.err.find("model 'tiny' has no batch norm: drop it"), std::string::npos)
+      << tiny.err;
+}
+
 // Two nodes of so many cores like this machine's, from its own profile.
 Json two_like_this(int cores) {
   const Json group{{"name", "cpu"},

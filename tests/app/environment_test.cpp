@@ -120,6 +120,54 @@ TEST_F(Environment, ARunThatALimitOfMemoryForbidsIsRefusedInOneLine) {
   }
 }
 
+// StarPU aborts where it gets no thread and no memory, in many ways. Below 140 MB the program's
+// libraries are not even loaded.
+TEST_F(Environment, WithHardlyAnyAddressSpaceARunEndsInOneLineOrWorks) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space without a limit";
+#endif
+  const std::string train =
+      regatta_program().string() +
+      " train --model tiny --data synth:1x8x8/3@20 --steps 1 --batch 8 --workers 2 --out ";
+  int refused = 0, trained = 0;
+  for (int kilobytes = 140'000; kilobytes <= 320'000; kilobytes += 15'000) {
+    const std::string out = (folder.path() / std::to_string(kilobytes)).string();
+    const ProgramResult run =
+        run_program({"sh", "-c", "ulimit -v " + std::to_string(kilobytes) + "; " + train + out});
+    if (run.output.find("error while loading shared libraries") != std::string::npos) continue;
+    if (run.status == 0) {
+      ++trained;
+      continue;
+    }
+    EXPECT_EQ(run.status, 2) << kilobytes << ": " << run.output;
+    EXPECT_EQ(std::ranges::count(run.output, '\n'), 1) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("ulimit -v"));
+    ++refused;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(trained, 0);
+}
+
+TEST_F(Environment, ABatchThatIsSaidToFitIntoTheAddressSpaceFits) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space without a limit";
+#endif
+  const auto train = [&](const std::string& batch) {
+    return run_program({"sh", "-c",
+                        "ulimit -v 400000; " + regatta_program().string() +
+                            " train --model lenet5 --data synth:1x28x28/10@4000 --test none "
+                            "--steps 2 --granularity fixed --workers 4 --chunks 4 --batch " +
+                            batch + " --out " + (folder.path() / batch).string()});
+  };
+  const ProgramResult refused = train("4000");
+  ASSERT_EQ(refused.status, 2) << refused.output;
+  const std::size_t end = refused.output.find(" or less fits");
+  ASSERT_NE(end, std::string::npos) << refused.output;
+  const std::size_t begin = refused.output.rfind(' ', end - 1) + 1;
+  const ProgramResult fitting = train(refused.output.substr(begin, end - begin));
+  EXPECT_EQ(fitting.status, 0) << fitting.output;
+}
+
 TEST_F(Environment, ARefusedRunIsToldOfRecomputeWhereItsFlagsAllowIt) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need address space without a limit";

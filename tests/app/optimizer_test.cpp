@@ -334,6 +334,9 @@ TEST(PlanObjective, RefusesWhatTheBoundForbids) {
   EXPECT_THAT(alone.err, HasSubstr("need --objective"));
   EXPECT_THAT(planner.run_plan(gallery("lab.json"), "time", {"--nodes", "oak"}).err,
               HasSubstr("drop --nodes"));
+  // The default, too, when it is asked for.
+  EXPECT_THAT(refused("--update", "ring"), HasSubstr("chooses devices, shares and exchange itself: "
+                                                     "drop --update\n"));
 }
 
 TEST(PlanObjective, AsksForPricesBeforeItSpeaksOfMoney) {

@@ -158,6 +158,23 @@ fs::path plan_of(const fs::path& run, const fs::path& file,
   return file;
 }
 
+TEST(TrainPlan, WhatConcernsSeveralRanksAloneIsToldToASingleProcess) {
+  const TemporaryFolder folder;
+  const ProgramRun done =
+      run_regatta(train_lenet5(folder.path() / "run", {"--update", "tree", "--replan", "on"}));
+  EXPECT_EQ(done.code, 0) << done.err;
+  for (const char* flag : {"--update tree", "--replan on"})
+    EXPECT_THAT(done.err, HasSubstr(std::string(flag) + " concerns several ranks"));
+}
+
+TEST(TrainPlan, APlatformWithoutAPlanIsRefused) {
+  const TemporaryFolder folder;
+  const ProgramRun done =
+      run_regatta(train_lenet5(folder.path() / "run", {"--platform", "lab.json"}));
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("give the plan with --plan, or drop it"));
+}
+
 TEST(TrainPlan, FollowsAFileAndRefusesOthersWithTheReason) {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run", plan = folder.path() / "plan.json";
@@ -199,6 +216,10 @@ TEST(TrainPlan, FollowsAFileAndRefusesOthersWithTheReason) {
   EXPECT_THAT(train({}).err, HasSubstr("it is for 2 nodes"));
   if (available_cpus() < 2) GTEST_SKIP() << "the plan is for two CPUs";
   plan_of(run, plan);
+  // Flags of the run itself are no plan's.
+  EXPECT_THAT(train({"--from", (folder.path() / "none").string()}).err,
+              HasSubstr("this is no checkpoint"));
+  EXPECT_THAT(train({"--checkpoint-at", "x"}).err, HasSubstr("use whole numbers"));
   const ProgramRun followed = train({});
   EXPECT_EQ(followed.code, 0) << followed.err;
   EXPECT_EQ(read_json(folder.path() / "by-plan/run.json")["plan"]["segments"],

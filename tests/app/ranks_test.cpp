@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -144,6 +145,22 @@ TEST_F(RankedProgram, SharesStayWhereReplanIsOff) {
       2, with_a_slow_rank(train("run", {"--steps", "40", "--shares", "16,16", "--replan", "off"})));
   ASSERT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(result.output.find("planned anew"), std::string::npos) << result.output;
+}
+
+// Both ranks finish their traces together, so the first one's error waits until then.
+TEST_F(RankedProgram, AnErrorOfTheFirstRankIsToldAfterTheTraceIsWhole) {
+  const ProgramResult result =
+      mpirun(2, train("run", {"--steps", "3", "--trace", "--json", "/dev/full"}));
+  EXPECT_EQ(result.status, 2) << result.output;
+  const std::string line = "regatta: cannot write '/dev/full': No space left on device";
+  EXPECT_NE(result.output.find(line), std::string::npos) << result.output;
+  EXPECT_EQ(result.output.find(line), result.output.rfind(line)) << result.output;
+  const trace::Record record = trace::read_store(folder_.path() / "run" / trace::store_name);
+  EXPECT_EQ(trace::faults(record), std::vector<std::string>{});
+  std::set<std::string> nodes;
+  for (const trace::Task& task : record.tasks)
+    nodes.insert(record.workers[static_cast<std::size_t>(task.worker)].node);
+  EXPECT_EQ(nodes.size(), 2u);
 }
 
 TEST_F(RankedProgram, OneStoreHoldsTheTasksOfAllRanksByNode) {
@@ -390,7 +407,9 @@ TEST_F(RankedProgram, AMistakeIsToldOnceAndLeavesNothing) {
 TEST_F(RankedProgram, ChunksThatAreNotAShareAreRefusedBeforeAnythingIsMeasured) {
   const ProgramResult fewer = mpirun(2, train("run", {"--chunks", "8,4"}));
   EXPECT_EQ(fewer.status, 2) << fewer.output;
-  EXPECT_NE(fewer.output.find("hold 12 samples, the batch 16"), std::string::npos) << fewer.output;
+  EXPECT_NE(fewer.output.find("--chunks 8,4 are 12 samples, and there are 16 to cut"),
+            std::string::npos)
+      << fewer.output;
   const ProgramResult both = mpirun(2, train("run", {"--chunks", "8,8", "--shares", "20,12"}));
   EXPECT_EQ(both.status, 2) << both.output;
   EXPECT_NE(both.output.find("drop --shares"), std::string::npos) << both.output;

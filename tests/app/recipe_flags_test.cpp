@@ -161,7 +161,7 @@ TEST_F(RecipeFlagsTest, GroupsOfBatchNormAreTheRunsOnAnyPlan) {
   EXPECT_EQ(eval.code, 0) << eval.err;
   const ProgramRun broken = train_groups("--chunks 6,6", "broken");
   EXPECT_EQ(broken.code, 2);
-  EXPECT_THAT(broken.err, HasSubstr("all chunks but the batch's last are multiples of 5"));
+  EXPECT_THAT(broken.err, HasSubstr("all sizes but the last are multiples of 5"));
 }
 
 TEST_F(RecipeFlagsTest, TestsAreOnAveragedWeightsAndSaySo) {

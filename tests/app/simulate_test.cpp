@@ -185,6 +185,47 @@ TEST(SimulateCommand, SaysWhatIsWrong) {
               HasSubstr("nodes[0].groups: there is none"));
 }
 
+// A plan's own choices would win over these flags without a word.
+TEST(SimulateCommand, FlagsThatMakeAPlanAreRefusedBesideOne) {
+  const TemporaryFolder folder;
+  const std::string plan = (folder.path() / "plan.json").string();
+  ASSERT_EQ(run_regatta({"plan", "--model", "tiny", "--batch", "8", "--platform", platform("lab"),
+                         "--out", plan})
+                .code,
+            0);
+  const std::vector<std::string> simulate{"simulate", plan, "--platform", platform("lab")};
+  for (const auto& [flag, value] : {std::pair{"--update", "ring"},
+                                    {"--chunks", "2"},
+                                    {"--batch", "16"},
+                                    {"--batch-norm", "whole"},
+                                    {"--wire-precision", "bf16"},
+                                    {"--devices", "cpu"},
+                                    {"--input", "1x28x28"},
+                                    {"--classes", "10"},
+                                    {"--data", "mnist"},
+                                    {"--workers", "1"},
+                                    {"--team", "1"},
+                                    {"--segments", "step"},
+                                    {"--reduction", "slots"},
+                                    {"--backward", "split"},
+                                    {"--ranks", "1"},
+                                    {"--shares", "equal"},
+                                    {"--model", "tiny"}}) {
+    std::vector<std::string> arguments = simulate;
+    arguments.insert(arguments.end(), {flag, value});
+    const ProgramRun done = run_regatta(arguments);
+    EXPECT_EQ(done.code, 2) << flag;
+    EXPECT_THAT(done.err, HasSubstr("drop " + std::string(flag) + ", or drop the plan"));
+    EXPECT_EQ(std::ranges::count(done.err, '\n'), 1) << done.err;
+  }
+  // What concerns the platform and the simulation stays.
+  std::vector<std::string> arguments = simulate;
+  arguments.insert(arguments.end(), {"--server-sends", "step", "--images-per-s", "100", "--steps",
+                                     "2", "--replicas", "2", "--seed", "3"});
+  const ProgramRun done = run_regatta(arguments);
+  EXPECT_EQ(done.code, 0) << done.err;
+}
+
 TEST(ProbeCommand, TranslatesPlatforms) {
   const TemporaryFolder folder;
   const std::string xml = (folder.path() / "two.xml").string();

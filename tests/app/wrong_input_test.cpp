@@ -197,15 +197,29 @@ TEST_F(WrongInput, AWrongNumberIsRefused) {
       {into + "--workers 1000", {"--workers", "'1000'"}},
       {into + "--classes 1", {"--classes", "'1'"}},
       {into + "--classes 2", {"labels up to 2", "--classes 3"}},
-      {into + "--chunks 3,4", {"7 samples", "batch 8"}},
+      {into + "--chunks 3,4", {"--chunks 3,4 are 7 samples, and there are 8 to cut"}},
+      {into + "--chunks 0,8", {"--chunks: each of its sizes is a sample at least"}},
+      {"train --model resnet20 --data synth:3x16x16/3@20 --batch 8 --chunks 3,5 --batch-norm "
+       "group:4",
+       {"--chunks 3,5: 3 samples break up batch norm's groups", "multiples of 4"}},
+      {"plan --model tiny --batch 8 --shares 3,4 --devices cpu", {"--shares 3,4 are 7 samples"}},
       {into + "--shares 8", {"--shares"}},
-      {into + "--devices cpu,cuda --shares 3,4", {"7 samples", "batch 8"}},
+      {into + "--devices cpu,cuda --shares 3,4", {"--shares 3,4 are 7 samples"}},
       {into + "--devices cpu,cuda --shares 8,x", {"--shares 8,x"}},
       {into + "--chunks 0", {"--chunks 0"}},
       {into + "--chunks 9", {"--chunks 9"}},
       {into + "--chunks 1,,7", {"--chunks 1,,7"}},
       {into + "--segments 99", {"--segments 99"}},
       {into + "--reduction redux --deterministic", {"--reduction redux"}},
+  });
+}
+
+TEST_F(WrongInput, AnEvaluationThatDoesNotFitIntoMemoryIsRefused) {
+  const std::string data = " --data synth:1x8x8/3@1000000000 --split train --batch 1000000000";
+  expect_refused({
+      {"eval --run @/run" + data, {"--batch 1000000000 needs ", " or less fits"}},
+      {"predict --run @/run --out @/new.npy" + data,
+       {"--batch 1000000000 needs ", " or less fits"}},
   });
 }
 

@@ -49,6 +49,7 @@ class CountingTransport : public Transport {
     return by_->sum(channel, values);
   }
   void open_channels(int count) override { by_->open_channels(count); }
+  void leave(std::shared_ptr<const void> memory) override { by_->leave(std::move(memory)); }
   void end_all(int code) override { by_->end_all(code); }
   void end_within(std::chrono::milliseconds patience, int code) override {
     by_->end_within(patience, code);
@@ -214,6 +215,47 @@ TEST(Communicator, ARankThatGivesUpIsNamedToThoseWhoWait) {
   first.start(std::move(travel));
   second.give_up("its disk is full");
   EXPECT_EQ(told.get_future().get(), "rank 1 failed: its disk is full");
+}
+
+// Gradients that it sends never arrive, and it keeps what it is left.
+class StuckTransport : public CountingTransport {
+ public:
+  using CountingTransport::CountingTransport;
+  std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) override {
+    if (tag < first_free_tag) return CountingTransport::send(to, tag, data);
+    return std::make_unique<Stuck>();
+  }
+  void leave(std::shared_ptr<const void> memory) override { left_.push_back(std::move(memory)); }
+
+ private:
+  class Stuck : public Message {
+   public:
+    bool done() override { return false; }
+  };
+  std::vector<std::shared_ptr<const void>> left_;
+};
+
+// MPI may still read what it was to send.
+TEST(Communicator, MemoryOfMessagesThatAFailureCutShortIsLeftToTheTransport) {
+  const auto transports = in_process_ranks(2);
+  std::atomic<std::size_t> bytes = 0;
+  const auto stuck = std::make_shared<StuckTransport>(transports[0], bytes);
+  auto buffer = std::make_shared<std::vector<std::byte>>(8);
+  const std::weak_ptr<std::vector<std::byte>> watched = buffer;
+  {
+    Communicator first(stuck, names_of(2), 4, 1), second(transports[1], names_of(2), 4, 1);
+    std::promise<void> failed;
+    Travel travel;
+    travel.rounds = {{{Transfer::Kind::send, 1, 0, buffer->data(), buffer->size()}}};
+    travel.done = [&failed, buffer = std::move(buffer)](const std::exception_ptr& failure) {
+      EXPECT_NE(failure, nullptr);
+      failed.set_value();
+    };
+    first.start(std::move(travel));
+    second.give_up("its disk is full");
+    failed.get_future().wait();
+  }
+  EXPECT_FALSE(watched.expired());
 }
 
 }  // namespace

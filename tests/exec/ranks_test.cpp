@@ -279,10 +279,10 @@ TEST_F(RankedRun, GradientsThatTravelAsBf16AreNearAndTheSameOnAllRanks) {
 // An executor of this rank for `tiny`, and steps of it.
 class Tiny {
  public:
-  explicit Tiny(std::int64_t batch)
+  explicit Tiny(std::int64_t batch, const std::shared_ptr<Transport>& transport = ranks())
       : graph_(fuse(build_model("tiny"))),
         plan_(ranked(graph_, batch, {}, shares_for(batch, Shares::equal), NodeUpdate::ring)),
-        executor_(graph_, plan_.own, options_of(plan_)) {
+        executor_(graph_, plan_.own, options_of(plan_, transport)) {
     for (std::uint32_t p = 0; p < graph_.parameters().size(); ++p)
       executor_.set_parameter(
           ParameterId{p},
@@ -292,13 +292,15 @@ class Tiny {
     input_.samples = batch;
   }
 
-  static ExecOptions options_of(const RankedPlan& plan) {
+  static ExecOptions options_of(const RankedPlan& plan,
+                                const std::shared_ptr<Transport>& transport) {
     ExecOptions options;
     options.numbers.samples = Dtype::f32;
     options.normalisation.scale = 1;
     options.normalisation.mean.assign(1, 0.0f);
     options.normalisation.deviation.assign(1, 1.0f);
     options.ranks = plan.ranks;
+    options.ranks.transport = transport;
     return options;
   }
 
@@ -371,6 +373,44 @@ TEST_F(RankedRun, WishesOfAnyRankReachAll) {
   EXPECT_EQ(tiny.executor().wait(tiny.executor().submit(ListKind::train, input)).wishes, 2u);
 }
 
+// Counts what its rank leaves to the transport.
+class LeavesCounted : public Transport {
+ public:
+  int rank() const override { return ranks()->rank(); }
+  int size() const override { return ranks()->size(); }
+  int largest_tag() const override { return ranks()->largest_tag(); }
+  std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) override {
+    return ranks()->send(to, tag, data);
+  }
+  std::unique_ptr<Message> receive(int from, int tag, std::span<std::byte> data) override {
+    return ranks()->receive(from, tag, data);
+  }
+  std::unique_ptr<Message> sum(int channel, std::span<float> values) override {
+    return ranks()->sum(channel, values);
+  }
+  void open_channels(int count) override { ranks()->open_channels(count); }
+  void leave(std::shared_ptr<const void> memory) override {
+    ++left;
+    ranks()->leave(std::move(memory));
+  }
+  void end_all(int code) override { ranks()->end_all(code); }
+  void end_within(std::chrono::milliseconds patience, int code) override {
+    ranks()->end_within(patience, code);
+  }
+  int left = 0;
+};
+
+TEST_F(RankedRun, TheBuffersOfAnExecutorAreLeftToTheTransport) {
+  const auto counted = std::make_shared<LeavesCounted>();
+  const int of_communicator = ranks()->size();  // rooms of the other ranks' words, and its last
+  std::optional<Tiny> tiny(std::in_place, 8, counted);
+  const StepInput input = tiny->input([](std::int64_t) { return 1.0f; });
+  tiny->executor().wait(tiny->executor().submit(ListKind::train, input));
+  EXPECT_EQ(counted->left, 0);
+  tiny.reset();
+  EXPECT_GT(counted->left, of_communicator);
+}
+
 // Started apart: what was on its way stays in MPI, and would meet the next executor's messages.
 class RankedFailure : public RankedRun {};
 
@@ -414,6 +454,23 @@ TEST_F(RankedSum, CanBeGivenUp) {
   EXPECT_FALSE(sum->done());
 }
 
+// Also started apart. Of a message that long MPI sends the begin, and the rest when it is received.
+class RankedMessage : public RankedRun {};
+
+TEST_F(RankedMessage, KeepsItsMemoryWhenItIsGivenUp) {
+  constexpr std::size_t bytes = std::size_t{16} << 20;
+  auto unused = std::make_shared<std::vector<std::byte>>(bytes);
+  const std::weak_ptr<const void> freed = unused;
+  ranks()->leave(std::move(unused));
+  EXPECT_TRUE(freed.expired()) << "no message was given up";
+  if (ranks()->rank() > 0) return;
+  auto sent = std::make_shared<std::vector<std::byte>>(bytes);
+  const std::weak_ptr<const void> kept = sent;
+  ranks()->send(1, first_free_tag, *sent).reset();
+  ranks()->leave(std::move(sent));
+  EXPECT_FALSE(kept.expired());
+}
+
 class RanksOverMpi : public testing::Test {
  protected:
   void SetUp() override {
@@ -432,6 +489,7 @@ TEST_F(RanksOverMpi, ThreeRanksPassThoseThatTellThemApart) {
   expect_success(3, "RankedRun.Deterministic*:RankedRun.*Bf16*:*RankedParity*tiny*");
 }
 TEST_F(RanksOverMpi, AFailingRankEndsAll) { expect_success(3, "RankedFailure.*"); }
+TEST_F(RanksOverMpi, AMessageThatIsGivenUpDoesNoHarm) { expect_success(2, "RankedMessage.*"); }
 TEST_F(RanksOverMpi, ASumThatIsGivenUpDoesNoHarm) { expect_success(2, "RankedSum.*"); }
 
 }  // namespace

@@ -68,6 +68,40 @@ TEST_F(Limits, OfControlGroupsOfVersionOneAreKnownToo) {
   EXPECT_EQ(memory_limits(roots).size(), 2u);  // no limit is none
 }
 
+// Containers may see one control group in different places, or different groups in one place.
+TEST_F(Limits, AreSharedByThoseWithOneKernelAndOneControlGroup) {
+  write("proc/meminfo", meminfo);
+  write("proc/sys/kernel/random/boot_id", "11-22\n");
+  write("proc/self/cgroup", "0::/job\n");
+  write("cgroup/job/memory.max", "1000000\n");
+  write("cgroup/job/memory.current", "700000\n");
+  const auto shared = [](const SystemRoots& seen) {
+    std::vector<std::string> texts;
+    for (const MemoryLimit& each : memory_limits(seen)) texts.push_back(each.shared_as);
+    return texts;
+  };
+  const std::vector<std::string> outside = shared(roots);
+  ASSERT_EQ(outside.size(), 2u);
+  EXPECT_EQ(outside[0], "11-22");
+  // Inside the group, whose folder is the root there.
+  write("inside/meminfo", meminfo);
+  write("inside/sys/kernel/random/boot_id", "11-22\n");
+  write("inside/self/cgroup", "0::/\n");
+  EXPECT_EQ(shared({folder.path() / "inside", folder.path() / "cgroup/job"}), outside);
+  // Another group at the same place, then another kernel.
+  write("other/memory.max", "1000000\n");
+  write("other/memory.current", "700000\n");
+  EXPECT_NE(shared({folder.path() / "inside", folder.path() / "other"})[1], outside[1]);
+  write("inside/sys/kernel/random/boot_id", "33-44\n");
+  const auto elsewhere = shared({folder.path() / "inside", folder.path() / "cgroup/job"});
+  EXPECT_NE(elsewhere[0], outside[0]);
+  EXPECT_NE(elsewhere[1], outside[1]);
+}
+
+TEST_F(Limits, WithoutABootIdTheHostNameTellsMachinesApart) {
+  EXPECT_EQ(kernel_mark(roots.proc), host_name());
+}
+
 TEST_F(Limits, OfUlimitLeaveOutWhatIsUsed) {
   write("proc/self/limits",
         "Limit                     Soft Limit           Hard Limit           Units     \n"

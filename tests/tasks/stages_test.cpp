@@ -137,5 +137,51 @@ TEST(Stages, FillBeforeTheyDrainAndTakeChunksInTurn) {
   for (const double each : ranks) EXPECT_LT(each, 0);
 }
 
+// A group's costs: every task takes as long, and of that time so much was measured.
+class EvenCosts : public TaskCosts {
+ public:
+  EvenCosts(double seconds, MeasuredShares measured) : seconds_(seconds), measured_(measured) {}
+  Estimate of(const Task& task, int) const override {
+    EXPECT_EQ(task.group, GroupId{}) << "costs know their own group as the first";
+    return {seconds_, seconds_, seconds_};
+  }
+  RuntimeCosts runtime() const override { return {}; }
+  MeasuredShares measured_shares(const TaskList& list, int) const override {
+    EXPECT_FALSE(list.tasks.empty());
+    for (const Task& task : list.tasks) EXPECT_EQ(task.group, GroupId{});
+    return measured_;
+  }
+
+ private:
+  double seconds_;
+  MeasuredShares measured_;
+};
+
+TEST(Stages, WhatWasMeasuredOfEachStageCountsByItsTime) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Staged staged(graph, two_stages(graph, 2, 4));
+  double tasks[2] = {0, 0};
+  for (const Task& task : staged.list.tasks) ++tasks[task.group.value];
+  std::vector<std::unique_ptr<TaskCosts>> costs;
+  costs.push_back(
+      std::make_unique<EvenCosts>(3, MeasuredShares{.any_size = 0.5, .near_size = 0.25}));
+  costs.push_back(std::make_unique<EvenCosts>(1, MeasuredShares{.any_size = 1, .near_size = 0}));
+  const MeasuredShares measured = StageCosts(std::move(costs)).measured_shares(staged.list, 1);
+  const double seconds = 3 * tasks[0] + tasks[1];
+  EXPECT_DOUBLE_EQ(measured.any_size, (3 * tasks[0] * 0.5 + tasks[1]) / seconds);
+  EXPECT_DOUBLE_EQ(measured.near_size, 3 * tasks[0] * 0.25 / seconds);
+}
+
+TEST(Stages, OfStagesThatTakeNoTimeNothingWasMeasured) {
+  const Graph graph = fuse(build_model("lenet5"));
+  const Staged staged(graph, two_stages(graph, 2, 4));
+  std::vector<std::unique_ptr<TaskCosts>> costs;
+  for (int group = 0; group < 2; ++group)
+    costs.push_back(std::make_unique<EvenCosts>(0, MeasuredShares{.any_size = 1, .near_size = 1}));
+  const MeasuredShares measured = StageCosts(std::move(costs)).measured_shares(staged.list, 1);
+  EXPECT_EQ(measured.any_size, 0);
+  EXPECT_EQ(measured.near_size, 0);
+}
+
 }  // namespace
 }  // namespace regatta

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "data/npy.h"
+#include "exec/runtime.h"
 #include "support/error_text.h"
 #include "support/temporary_folder.h"
 #include "train/loop.h"
@@ -42,6 +43,19 @@ TEST(MemoryCheck, KnowsTheBuffersOfARunBeforehand) {
     train(executor, job.recipe, job.data, job.test, goal, nobody);
     EXPECT_EQ(buffer_bytes_of(job, job.plan), executor.buffer_bytes()) << accumulate;
   }
+}
+
+TEST(MemoryCheck, KnowsTheBuffersOfAnEvaluationBeforehand) {
+  const TrainJob job = job_of(32);
+  Executor executor(job.graph, job.plan, job.exec_options(false));
+  for (std::uint32_t i = 0; i < job.graph.parameters().size(); ++i)
+    executor.set_parameter(ParameterId{i}, executor.parameter(ParameterId{i}));
+  evaluate(executor, job.data, job.recipe.batch);
+  EXPECT_EQ(buffer_bytes_of(job, job.plan, Purpose::evaluation), executor.buffer_bytes());
+  const BytesByKind kinds = memory_by_kind(job, job.plan, Purpose::evaluation);
+  EXPECT_GE(kinds.at(workspace_kind), executor.workspace_bytes());
+  EXPECT_LT(memory_needed(job, job.plan, Purpose::evaluation),
+            memory_needed(job, job.plan, Purpose::training));
 }
 
 // Compares bytes of buffers and of the kernels' workspace: of batches that are whole or cut, with
@@ -97,7 +111,7 @@ TEST(MemoryCheck, KnowsWithinThreePercentWhatTrainingAllocates) {
     EXPECT_GE(workspace, executor.workspace_bytes());
     const auto allocated =
         static_cast<double>(executor.buffer_bytes() + executor.workspace_bytes());
-    EXPECT_NEAR(static_cast<double>(memory_needed(job, job.plan, Saving::none)), allocated,
+    EXPECT_NEAR(static_cast<double>(memory_needed(job, job.plan, Purpose::training)), allocated,
                 0.03 * allocated);
     // With several workers, one may have run no task of the kind that needs the most.
     if (groups_of(job.plan).front()->workers == 1) {
@@ -163,11 +177,34 @@ TEST(MemoryCheck, ARunThatDoesNotFitNamesTheLimitAndABatchThatDoes) {
   require_memory(smaller, smaller.plan, tight);
 }
 
+// Stacks of threads take address space, which ulimit -v counts; little of it is ever written.
+TEST(MemoryCheck, WhereWhatIsMappedCountsThreadsDo) {
+  const TrainJob job = job_of(32);
+  MemoryLimit limit{"ulimit -v", 700'000'000, 0};
+  limit.counts_mapped = true;
+  const auto needed = static_cast<std::int64_t>(memory_needed(job, job.plan));
+  const std::int64_t mapped = bytes_mapped(limit, threads_of(job.plan));
+  EXPECT_GT(bytes_mapped(limit, 2), bytes_mapped(limit, 1));
+  EXPECT_EQ(bytes_mapped({"the machine", 1 << 30, 1 << 30}, 2), 0);
+  limit.left = needed + mapped;
+  EXPECT_FALSE(fits(job, job.plan, {limit})) << "kernels compile code too";
+  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, {limit}); }),
+              AllOf(HasSubstr(std::string(runtime_kind) + " "), HasSubstr(" or less fits")));
+  // The limit that leaves the least is not the one with the least left.
+  const MemoryLimit machine{"the machine", 1 << 30, needed + mapped / 2};
+  EXPECT_THAT(error_text([&] {
+                require_memory(job, job.plan, {machine, limit});
+              }),
+              HasSubstr("but ulimit -v with 700 MB"));
+  limit.left = needed + 2 * mapped;
+  EXPECT_TRUE(fits(job, job.plan, {limit}));
+}
+
 TEST(MemoryCheck, ARunThatWritesNoCheckpointNeedsNoMemoryForOne) {
   const TrainJob job = job_of(32);
-  const auto room = leaves(memory_needed(job, job.plan, Saving::none));
-  require_memory(job, job.plan, room, Saving::none);
-  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, room, Saving::checkpoints); }),
+  const auto room = leaves(memory_needed(job, job.plan, Purpose::training));
+  require_memory(job, job.plan, room, Purpose::training);
+  EXPECT_THAT(error_text([&] { require_memory(job, job.plan, room, Purpose::saved_training); }),
               HasSubstr("--batch 32 needs "));
 }
 

@@ -210,7 +210,7 @@ TEST(Choose, AWishThatCannotBeMetIsToldAsWithoutAChoice) {
   EXPECT_THAT(error_text([&] {
                 chosen(graph, 8, {.workers = 2, .chunks = std::vector<std::int64_t>{3, 3}});
               }),
-              HasSubstr("6 samples, the batch 8"));
+              HasSubstr("--chunks 3,3 are 6 samples, and there are 8 to cut"));
 }
 
 // What a choice costs is the plans that are lowered and the tasks that are played: both are

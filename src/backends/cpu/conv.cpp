@@ -258,14 +258,11 @@ class Conv : public Kernel {
   // for them.
   void prepare(Work work) override {
     if (work == Work::forward || backward_weights_) return;
-    const auto weights = geometry_.backward_weights(formats_.backward_weights);
-    backward_weights_ = Launch(weights);
-    backward_weights_.argument(DNNL_ARG_SRC, geometry_.source);
-    backward_weights_.argument(DNNL_ARG_DIFF_DST, geometry_.target);
-    backward_weights_.argument(DNNL_ARG_DIFF_WEIGHTS, formats_.backward_weights);
-    backward_weights_.argument(DNNL_ARG_SCRATCHPAD, weights.scratchpad_desc());
+    backward_weights_ = launch_of(geometry_.backward_weights(formats_.backward_weights),
+                                  {{DNNL_ARG_SRC, geometry_.source},
+                                   {DNNL_ARG_DIFF_DST, geometry_.target},
+                                   {DNNL_ARG_DIFF_WEIGHTS, formats_.backward_weights}});
     if (geometry_.bias) backward_weights_.argument(DNNL_ARG_DIFF_BIAS, geometry_.bias_desc);
-    library_scratch_ = std::max(library_scratch_, weights.scratchpad_desc().get_size());
 
     if (!formats_.backward_weights_tiles) {
       write_weights_ = reorder(formats_.backward_weights, formats_.plain);
@@ -291,27 +288,32 @@ class Conv : public Kernel {
       run(first + at_once_ < n_ ? launches.full : launches.last, first);
   }
 
-  Launch forward_launch(const Geometry& piece) {
-    const auto described = piece.forward(formats_.forward);
+  // A primitive with these arguments, in the order of their pointers, and the library's scratch
+  // memory after them.
+  template <class Described>
+  Launch launch_of(const Described& described,
+                   std::initializer_list<std::pair<int, Descriptor>> arguments) {
     Launch launch(described);
-    launch.argument(DNNL_ARG_SRC, piece.source);
-    launch.argument(DNNL_ARG_WEIGHTS, formats_.forward);
-    launch.argument(DNNL_ARG_DST, piece.target);
+    for (const auto& [index, descriptor] : arguments) launch.argument(index, descriptor);
     launch.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
-    if (piece.bias) launch.argument(DNNL_ARG_BIAS, piece.bias_desc);
     library_scratch_ = std::max(library_scratch_, described.scratchpad_desc().get_size());
     return launch;
   }
 
-  Launch backward_data_launch(const Geometry& piece) {
-    const auto described = piece.backward_data(formats_.backward_data);
-    Launch launch(described);
-    launch.argument(DNNL_ARG_DIFF_DST, piece.target);
-    launch.argument(DNNL_ARG_WEIGHTS, formats_.backward_data);
-    launch.argument(DNNL_ARG_DIFF_SRC, piece.source);
-    launch.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
-    library_scratch_ = std::max(library_scratch_, described.scratchpad_desc().get_size());
+  Launch forward_launch(const Geometry& piece) {
+    Launch launch =
+        launch_of(piece.forward(formats_.forward), {{DNNL_ARG_SRC, piece.source},
+                                                    {DNNL_ARG_WEIGHTS, formats_.forward},
+                                                    {DNNL_ARG_DST, piece.target}});
+    if (piece.bias) launch.argument(DNNL_ARG_BIAS, piece.bias_desc);
     return launch;
+  }
+
+  Launch backward_data_launch(const Geometry& piece) {
+    return launch_of(piece.backward_data(formats_.backward_data),
+                     {{DNNL_ARG_DIFF_DST, piece.target},
+                      {DNNL_ARG_WEIGHTS, formats_.backward_data},
+                      {DNNL_ARG_DIFF_SRC, piece.source}});
   }
 
   bool planes() const { return geometry_.form == ConvForm::planes; }

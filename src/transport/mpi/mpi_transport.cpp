@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <condition_variable>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -68,16 +70,20 @@ bool find_functions(void* library) {
 // A message to or from one rank.
 class MpiMessage : public Message {
  public:
-  explicit MpiMessage(bool receives) : receives_(receives) {}
-  // Gives up a message on its way. A receive whose cancelling has ended writes no more to memory
-  // that goes with the message.
+  // `given_up` is set if the message is destroyed before it is done; it must outlive this.
+  MpiMessage(bool receives, std::atomic<bool>& given_up)
+      : receives_(receives), given_up_(given_up) {}
+  // Gives up a message on its way. A receive whose cancelling has ended writes no more to its
+  // memory; one that has begun to arrive cannot be cancelled, and neither can what is sent.
   ~MpiMessage() override {
     constexpr int tries = 1000;
     if (request_ == MPI_REQUEST_NULL) return;
     if (receives_) mpi.cancel(&request_);
-    for (int i = 0; receives_ && i < tries && !done(); ++i) {
+    for (int i = 0; i < tries && !done(); ++i) {
     }
-    if (request_ != MPI_REQUEST_NULL) mpi.request_free(&request_);
+    if (request_ == MPI_REQUEST_NULL) return;
+    mpi.request_free(&request_);
+    given_up_ = true;
   }
   MpiMessage(const MpiMessage&) = delete;
   MpiMessage& operator=(const MpiMessage&) = delete;
@@ -91,6 +97,7 @@ class MpiMessage : public Message {
  private:
   MPI_Request request_ = MPI_REQUEST_NULL;
   bool receives_;
+  std::atomic<bool>& given_up_;
 };
 
 // An all-reduce with the memory it works on. MPI can neither cancel nor free a collective that has
@@ -201,12 +208,12 @@ class MpiTransport : public Transport {
   int largest_tag() const override { return largest_tag_; }
 
   std::unique_ptr<Message> send(int to, int tag, std::span<const std::byte> data) override {
-    auto message = std::make_unique<MpiMessage>(false);
+    auto message = std::make_unique<MpiMessage>(false, given_up_);
     mpi.isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, ranks_, &message->request());
     return message;
   }
   std::unique_ptr<Message> receive(int from, int tag, std::span<std::byte> data) override {
-    auto message = std::make_unique<MpiMessage>(true);
+    auto message = std::make_unique<MpiMessage>(true, given_up_);
     mpi.irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, ranks_, &message->request());
     return message;
   }
@@ -217,6 +224,10 @@ class MpiTransport : public Transport {
   void open_channels(int count) override {
     while (channels_.size() < static_cast<std::size_t>(count))
       mpi.comm_dup(ranks_, &channels_.emplace_back());
+  }
+  void leave(std::shared_ptr<const void> memory) override {
+    const std::lock_guard lock(kept_mutex_);
+    if (given_up_) kept_.push_back(std::move(memory));
   }
   void end_all(int code) override {
     // A rank that exits without MPI_Finalize is enough for Open MPI's mpirun to end the others.
@@ -251,6 +262,9 @@ class MpiTransport : public Transport {
   // become ready in any order, so each has a communicator of its own.
   std::vector<MPI_Comm> channels_;
   std::vector<Sum> abandoned_;
+  std::atomic<bool> given_up_ = false;  // some message was, so MPI may use memory in kept_
+  std::mutex kept_mutex_;
+  std::vector<std::shared_ptr<const void>> kept_;  // until MPI_Finalize has ended
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
   std::chrono::milliseconds patience_{15000};
   int code_ = try_again_code;
