@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "app/chunks_by_speed.h"
 #include "base/error.h"
 #include "sim/simulate.h"
 
@@ -140,6 +141,19 @@ std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candid
       if (simulate(subject, slower)) found.push_back(std::move(slower));
     }
     found.push_back(std::move(cut));
+  }
+  return found;
+}
+
+std::vector<Candidate> variants_by_speed(const OptimizerSubject& subject, const Candidate& made) {
+  if (subject.options.plan.chunks || made.nodes > most_simulated_nodes) return {};
+  std::vector<Candidate> found;
+  for (SpeedChunks& each : chunks_by_speed(subject.graph, subject.recipe, subject.platform,
+                                           subject.profiles, made.plan)) {
+    Candidate sized = made;
+    sized.plan = std::move(each.plan);
+    sized.by_speed = true;
+    if (simulate(subject, sized)) found.push_back(std::move(sized));
   }
   return found;
 }

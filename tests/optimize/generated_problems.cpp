@@ -20,6 +20,22 @@ class Draw {
   std::mt19937 random_;
 };
 
+// What samples and the step of the parameters need at least, if costs may be `lower` times what
+// they are said to be. Half of what does not depend on samples is the step of the parameters.
+LeastCosts least_of(const DeviceState& state, double lower) {
+  LeastCosts least;
+  for (const CostLine& line : state.seconds) {
+    const double update = line.fixed * lower / 2;
+    const CostLine seconds{line.fixed * lower - update, line.per_sample * lower};
+    least.seconds.push_back(seconds);
+    least.joules.push_back(
+        {seconds.fixed * state.busy_watts, seconds.per_sample * state.busy_watts});
+    least.update_s.push_back(update);
+    least.update_j.push_back(update * state.busy_watts);
+  }
+  return least;
+}
+
 DeviceState drawn_state(Draw& draw, std::size_t segments) {
   DeviceState state;
   const double fixed = draw.whole(0, 2) == 0 ? draw.real(0, 2) : 0;
@@ -27,14 +43,11 @@ DeviceState drawn_state(Draw& draw, std::size_t segments) {
   state.idle_watts = draw.real(1, 50);
   state.busy_watts = draw.real(5, 300);
   const double lower = draw.whole(0, 1) == 0 ? 1 : draw.real(0.6, 1);
-  for (std::size_t g = 0; g < segments; ++g) {
-    const CostLine line{fixed / static_cast<double>(segments),
-                        draw.real(0.5, 1.5) / speed / static_cast<double>(segments)};
-    state.seconds.push_back(line);
-    state.least.push_back({line.fixed * lower, line.per_sample * lower});
-    state.least_joules.push_back(
-        {state.least[g].fixed * state.busy_watts, state.least[g].per_sample * state.busy_watts});
-  }
+  for (std::size_t g = 0; g < segments; ++g)
+    state.seconds.push_back({fixed / static_cast<double>(segments),
+                             draw.real(0.5, 1.5) / speed / static_cast<double>(segments)});
+  state.least = least_of(state, lower);
+  state.certain = least_of(state, 1);
   return state;
 }
 
@@ -43,11 +56,16 @@ DeviceState slower(const DeviceState& full, double speed, double draws) {
   state.name = "eco";
   state.idle_watts *= draws;
   state.busy_watts *= draws;
-  for (std::vector<CostLine>* lines : {&state.seconds, &state.least, &state.least_joules})
-    for (CostLine& line : *lines) {
-      const double factor = lines == &state.least_joules ? draws / speed : 1 / speed;
-      line = {line.fixed * factor, line.per_sample * factor};
-    }
+  const auto scale = [](std::vector<CostLine>& lines, double factor) {
+    for (CostLine& line : lines) line = {line.fixed * factor, line.per_sample * factor};
+  };
+  scale(state.seconds, 1 / speed);
+  for (LeastCosts* costs : {&state.least, &state.certain}) {
+    scale(costs->seconds, 1 / speed);
+    scale(costs->joules, draws / speed);
+    for (double& each : costs->update_s) each /= speed;
+    for (double& each : costs->update_j) each *= draws / speed;
+  }
   return state;
 }
 
