@@ -1,12 +1,17 @@
 #include "app/chunks_by_speed.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "plan/make_plan.h"
 
 namespace regatta::app {
 namespace {
+
+// How many times as long slow workers are taken to need, for chunks that are smaller than what
+// balances costs. Simulation decides among them.
+constexpr std::array handicaps{1.1, 1.2, 1.35, 1.5, 1.75, 2.0};
 
 // The one group of a node, if a chunk for each of its workers can make up for their speeds.
 DeviceGroup* unequal_group(PlanNode& node, const Graph& graph) {
@@ -38,33 +43,53 @@ std::vector<SpeedChunks> chunks_by_speed(const Graph& graph, const Recipe& recip
     }
   if (unequal.empty()) return {};
 
-  // By the node's kind while all chunks are equal: nodes that are alike share alike.
-  std::map<int, std::vector<TriedShares>> known;
-  sim::PreparedFleet equal(graph, recipe, platform, profiles);
-  equal.follow(made.plan);
-  for (const std::size_t n : unequal) {
-    ChunkSizes& chunks = made.plan.nodes[n].groups.front().chunks;
-    const auto [found, fresh] = known.try_emplace(equal.fleet().ranks[n].kind);
-    if (fresh)
-      found->second = search_shares(chunks, granule_of(graph), [&](const ChunkSizes& sizes) {
-        chunks = sizes;
-        sim::PreparedFleet fleet(graph, recipe, platform, profiles);
-        fleet.follow(made.plan);
-        const auto& [blueprint, list, costs] =
-            fleet.fleet().kinds[static_cast<std::size_t>(fleet.fleet().ranks[n].kind)];
-        return std::optional(tried_shares(*blueprint, *list, *costs));
-      });
-    made.shares = best_shares(found->second);
-    chunks = made.shares.chunks;
+  const auto try_out = [&](std::size_t node, const ChunkSizes& sizes) {
+    made.plan.nodes[node].groups.front().chunks = sizes;
+    sim::PreparedFleet fleet(graph, recipe, platform, profiles);
+    fleet.follow(made.plan);
+    const auto& [blueprint, list, costs] =
+        fleet.fleet().kinds[static_cast<std::size_t>(fleet.fleet().ranks[node].kind)];
+    return tried_shares(*blueprint, *list, *costs);
+  };
+  const auto search = [&](std::size_t node) {
+    return search_shares(
+        made.plan.nodes[node].groups.front().chunks, granule_of(graph),
+        [&](const ChunkSizes& sizes) { return std::optional(try_out(node, sizes)); });
+  };
+
+  if (plan.nodes.size() > 1) {
+    // By the node's kind while all chunks are equal: nodes that are alike share alike.
+    std::map<int, TriedShares> known;
+    sim::PreparedFleet equal(graph, recipe, platform, profiles);
+    equal.follow(made.plan);
+    for (const std::size_t n : unequal) {
+      const auto [found, fresh] = known.try_emplace(equal.fleet().ranks[n].kind);
+      if (fresh) found->second = best_shares(search(n));
+      made.shares = found->second;
+      made.plan.nodes[n].groups.front().chunks = made.shares.chunks;
+    }
+    return {std::move(made)};
   }
-  if (plan.nodes.size() > 1) return {std::move(made)};
-  std::vector<SpeedChunks> all;
-  for (const TriedShares& tried : known.begin()->second) {
-    made.shares = tried;
+
+  std::vector<TriedShares> all = search(0);
+  const TriedShares best = best_shares(all);
+  const std::vector<WorkerPower> powers = made.plan.nodes.front().groups.front().powers;
+  const double fastest = std::ranges::min(powers, {}, &WorkerPower::slow).slow;
+  for (const double handicap : handicaps) {
+    std::vector<double> seconds = best.seconds;
+    for (std::size_t w = 0; w < seconds.size(); ++w)
+      if (powers[w].slow > fastest) seconds[w] *= handicap;
+    const ChunkSizes sizes = balanced_chunks(best.chunks, seconds, granule_of(graph));
+    if (std::ranges::find(all, sizes, &TriedShares::chunks) == all.end())
+      all.push_back(try_out(0, sizes));
+  }
+  std::vector<SpeedChunks> plans;
+  for (TriedShares& tried : all) {
     made.plan.nodes.front().groups.front().chunks = tried.chunks;
-    all.push_back(made);
+    made.shares = std::move(tried);
+    plans.push_back(made);
   }
-  return all;
+  return plans;
 }
 
 }  // namespace regatta::app

@@ -268,7 +268,7 @@ int team_of(const DeviceMeasure& measure, const PlatformGroup& group, std::int64
 class LeastWork {
  public:
   LeastWork(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch)
-      : batch_(batch) {
+      : batch_(batch), known_by_task_(group.kind == DeviceKind::cpu && !group.costs.estimate()) {
     const bool cpu = group.kind == DeviceKind::cpu, several = cpu && group.count > 1;
     const auto consider = [&](std::int64_t size, std::int64_t chunks, int team, int workers) {
       const Cut by_blocks{.groups = cpu ? chunks * size : size,
@@ -322,6 +322,11 @@ class LeastWork {
     const auto load = [&](double Work::*amount) {
       return of([&](const Work& work, double n) { return work.*amount / n; });
     };
+    if (!known_by_task_) {
+      least.update_s.clear();
+      least.update_j.clear();
+      return least;
+    }
     const double load_s = load(&Work::load_s), load_j = watts * load(&Work::load_core_s);
     least.seconds.front().per_sample += load_s;
     least.joules.front().per_sample += load_j;
@@ -402,6 +407,9 @@ class LeastWork {
   }
 
   std::int64_t batch_;
+  // What each task of a plan costs is the sum of what it does. An estimate in FLOP/s speaks of
+  // tasks that compute, whatever they do besides; and tasks of a GPU are measured as wholes.
+  bool known_by_task_;
   std::vector<Way> ways_;
 };
 
