@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/chunks_by_speed.h"
+#include "app/steps_last.h"
 #include "base/error.h"
 #include "sim/simulate.h"
 
@@ -156,6 +157,17 @@ std::vector<Candidate> variants_by_speed(const OptimizerSubject& subject, const 
     if (simulate(subject, sized)) found.push_back(std::move(sized));
   }
   return found;
+}
+
+std::optional<Candidate> variant_with_steps_last(const OptimizerSubject& subject,
+                                                 const Candidate& made) {
+  std::optional<Plan> plan =
+      with_steps_last(subject.graph, subject.recipe, subject.platform, subject.profiles, made.plan);
+  if (!plan) return std::nullopt;
+  Candidate ordered = made;
+  ordered.plan = std::move(*plan);
+  if (!simulate(subject, ordered)) return std::nullopt;
+  return ordered;
 }
 
 std::string node_name(const PlatformNode& node, int copy) {

@@ -46,6 +46,11 @@ std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candid
 // Empty if there are no such nodes, or the options say how the batch is cut.
 std::vector<Candidate> variants_by_speed(const OptimizerSubject& subject, const Candidate& made);
 
+// The variant that takes steps of parameters when all chunks are computed. None: see
+// with_steps_last().
+std::optional<Candidate> variant_with_steps_last(const OptimizerSubject& subject,
+                                                 const Candidate& made);
+
 // The name of one of a platform's nodes that are alike.
 std::string node_name(const PlatformNode& node, int copy);
 

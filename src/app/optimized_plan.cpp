@@ -193,14 +193,19 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
   const Placement placement = request.placement.value_or(Placement::dynamic);
   const bool paces = placement == Placement::dynamic;  // others cannot follow a pace
   const bool unequal = has_slow_cores(subject.platform);
-  // In a plan with chunks sized by speed each chunk stays with its worker.
+  // In a plan with chunks sized by speed each chunk stays with its worker; the order of all its
+  // tasks may be fixed too.
   const bool may_place = !request.placement || *request.placement != Placement::dynamic;
+  const bool may_order = !request.placement || *request.placement == Placement::fixed;
   const auto consider_variants = [&](const std::optional<Candidate>& made) {
     if (!made || !(saves || unequal)) return;
     for (Candidate& each : variants_of(subject, *made, saves && paces, longest_step_s))
       consider(std::move(each));
-    if (!unequal || !may_place) return;
-    for (Candidate& each : variants_by_speed(subject, *made)) consider(std::move(each));
+    if (may_place && unequal)
+      for (Candidate& each : variants_by_speed(subject, *made)) {
+        if (may_order) consider(variant_with_steps_last(subject, each));
+        consider(std::move(each));
+      }
   };
   // The model knows no pace, with which a step needs fewer joules and less money for energy: these
   // limits are for the simulation to judge.
@@ -306,6 +311,9 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   else if (pipelines > 0)
     made.reasons.push_back(std::to_string(pipelines) +
                            " pipelines were simulated too and were not better");
+  if (best->plan.placement == Placement::fixed)
+    made.reasons.emplace_back(
+        "each core has its tasks in order, and takes steps of parameters when chunks are done");
   if (best->by_speed) made.reasons.push_back(told_chunks(best->plan));
   if (best->plan.pace_s > 0)
     made.reasons.push_back(formatted("a step may take %.4g s (its pace)", best->plan.pace_s) +

@@ -13,7 +13,8 @@ struct OptimizeRequest {
   optimize::Objective objective = optimize::Objective::time;
   optimize::Limits limits = {};             // of the whole run
   std::optional<std::int64_t> images = {};  // of the whole run; default: one batch
-  // As asked for; none: dynamic, or hybrid where chunks are sized by the speeds of unequal cores.
+  // As asked for; none: dynamic, or where chunks are sized by the speeds of unequal cores hybrid or
+  // static.
   std::optional<Placement> placement = {};
 };
 

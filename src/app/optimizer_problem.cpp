@@ -215,11 +215,10 @@ class DeviceMeasure {
   NodeOptions options_;
 };
 
-// Sizes of chunks whose costs are looked up: powers of two, which are what is measured, and the
-// batch.
-std::vector<std::int64_t> sizes_up_to(std::int64_t batch) {
+// Sizes of chunks whose costs are looked up: powers of `ratio`, and the batch.
+std::vector<std::int64_t> sizes_up_to(std::int64_t batch, std::int64_t ratio) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size < batch; size *= 2) sizes.push_back(size);
+  for (std::int64_t size = 1; size < batch; size *= ratio) sizes.push_back(size);
   sizes.push_back(batch);
   return sizes;
 }
@@ -284,7 +283,8 @@ class LeastWork {
       if (cpu) consider(size, 2, team, workers);
       if (!cpu || size == batch) consider(size, 1, team, workers);
     };
-    for (const std::int64_t size : sizes_up_to(batch)) {
+    // Powers of two are what is measured; an estimate hardly depends on the size.
+    for (const std::int64_t size : sizes_up_to(batch, known_by_task_ ? 2 : 4)) {
       consider_both(size, several ? 1 : 0, 0);
       if (several) consider_both(size, group.count, 0);
     }
@@ -330,7 +330,9 @@ class LeastWork {
     const double load_s = load(&Work::load_s), load_j = watts * load(&Work::load_core_s);
     least.seconds.front().per_sample += load_s;
     least.joules.front().per_sample += load_j;
-    add_chunks(least, end, speed, watts, load_s, load_j);
+    // Without a step of the parameters between them, chunks of two batches may be computed at a
+    // time.
+    if (accumulate == 1) add_chunks(least, end, speed, watts, load_s, load_j);
     return least;
   }
 

@@ -405,8 +405,9 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
     file.plan = std::move(made.plan);
     file.roles = std::move(made.roles);
   }
-  if (flags.placement.placement) {
-    const Placement placement = placement_named(*flags.placement.placement);
+  const Placement placement =
+      flags.placement.placement ? placement_named(*flags.placement.placement) : file.plan.placement;
+  if (placement != file.plan.placement) {
     if (placement != Placement::dynamic && file.plan.stages.empty()) {
       sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
       free.follow(file.plan);

@@ -20,18 +20,13 @@ class Draw {
   std::mt19937 random_;
 };
 
-// What samples and the step of the parameters need at least, if costs may be `lower` times what
-// they are said to be. Half of what does not depend on samples is the step of the parameters.
+// What samples need at least, if costs may be `lower` times what they are said to be.
 LeastCosts least_of(const DeviceState& state, double lower) {
   LeastCosts least;
   for (const CostLine& line : state.seconds) {
-    const double update = line.fixed * lower / 2;
-    const CostLine seconds{line.fixed * lower - update, line.per_sample * lower};
-    least.seconds.push_back(seconds);
+    least.seconds.push_back({line.fixed * lower, line.per_sample * lower});
     least.joules.push_back(
-        {seconds.fixed * state.busy_watts, seconds.per_sample * state.busy_watts});
-    least.update_s.push_back(update);
-    least.update_j.push_back(update * state.busy_watts);
+        {line.fixed * lower * state.busy_watts, line.per_sample * lower * state.busy_watts});
   }
   return least;
 }
@@ -63,8 +58,6 @@ DeviceState slower(const DeviceState& full, double speed, double draws) {
   for (LeastCosts* costs : {&state.least, &state.certain}) {
     scale(costs->seconds, 1 / speed);
     scale(costs->joules, draws / speed);
-    for (double& each : costs->update_s) each /= speed;
-    for (double& each : costs->update_j) each *= draws / speed;
   }
   return state;
 }
@@ -167,6 +160,17 @@ class Trial {
 };
 
 }  // namespace
+
+void name_updates(Problem& problem) {
+  for (NodeKind& node : problem.nodes)
+    for (Device& device : node.devices)
+      for (DeviceState& state : device.states)
+        for (std::size_t g = 0; g < state.least.seconds.size(); ++g) {
+          double &seconds = state.least.seconds[g].fixed, &joules = state.least.joules[g].fixed;
+          state.least.update_s.push_back(seconds /= 2);
+          state.least.update_j.push_back(joules /= 2);
+        }
+}
 
 Problem generated(std::uint32_t number, const Size& size) {
   Draw draw(number);
