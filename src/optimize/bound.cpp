@@ -423,15 +423,21 @@ Bound lower_bounds(const Problem& problem, const Limits& limits) {
 
 double edp_bound(const Problem& problem, const Limits& limits, double best_known) {
   const Bound apart = lower_bounds(problem, limits);
-  if (!std::isfinite(apart.step_s) || apart.energy_j <= 0) return apart.step_s * apart.energy_j;
-  const double last = std::min(best_known / apart.energy_j, most_step(problem, limits));
+  if (!std::isfinite(apart.step_s) || apart.energy_j <= 0 || apart.step_s <= 0)
+    return apart.step_s * apart.energy_j;
+  const double most = most_step(problem, limits);
+  const double last = std::min(best_known / apart.energy_j, most);
   const double wanted = std::log(last / apart.step_s) / std::log(slice_ratio);
   const double ratio =
       wanted > most_slices ? std::pow(last / apart.step_s, 1.0 / most_slices) : slice_ratio;
   double best = best_known;
-  for (double from = apart.step_s; from > 0 && from < last; from *= ratio) {
-    const double energy =
-        bound_between(problem, Quantity::energy_j, limits, {from, from * ratio, from * ratio});
+  for (double from = apart.step_s, to = 0; to < last; from = to) {
+    to = from * ratio;
+    // The last slice has no end: all longer plans are in it.
+    const StepRange range =
+        to < last ? StepRange{from, to, to}
+                  : StepRange{from, std::max(most, to), longest_step(problem, limits)};
+    const double energy = bound_between(problem, Quantity::energy_j, limits, range);
     if (std::isfinite(energy)) best = std::min(best, std::nextafter(from * energy, 0));
   }
   return best;
