@@ -21,12 +21,15 @@ bool of_parameters(const Task& task) {
 std::optional<Plan> with_steps_last(const Graph& graph, const Recipe& recipe,
                                     const Platform& platform, const sim::Profiles& profiles,
                                     const Plan& plan) {
-  if (groups_of(plan).size() != 1 || !plan.stages.empty() || plan.pace_s > 0) return std::nullopt;
+  // An order is for training steps of one batch.
+  if (groups_of(plan).size() != 1 || !plan.stages.empty() || recipe.accumulate > 1)
+    return std::nullopt;
   const DeviceGroup& group = *groups_of(plan).front();
   if (group.kind != DeviceKind::cpu || group.workers < 2 ||
       std::ssize(group.chunks) != group.workers || !waits_at_gates(plan))
     return std::nullopt;
   Plan made = plan;
+  made.pace_s = 0;
   made.placement = Placement::hybrid;
   made.order.clear();
   sim::PreparedFleet fleet(graph, recipe, platform, profiles);
