@@ -182,8 +182,11 @@ double low_share(const Problem& problem, const Platform& platform, const Candida
         if (share.group != device.group && !share.group.starts_with(device.group + "-")) continue;
         const auto samples = static_cast<double>(share.samples);
         const optimize::DeviceState& full = device.states.front();
+        const bool alone = full.alone_s > 0 && made.choice && optimize::alone(made.choice->uses);
         low += samples * optimize::total(full.least.seconds).per_sample;
-        all += samples * optimize::total(full.certain.seconds).per_sample;
+        all += alone ? full.alone_s : samples * optimize::total(full.seconds).per_sample;
+        for (std::size_t g = 0; alone && g < full.seconds.size(); ++g)
+          low += full.least.update_seconds(g);
       }
     }
   return all > 0 ? std::min(1.0, low / all) : 1;
