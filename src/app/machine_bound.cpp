@@ -83,8 +83,8 @@ std::optional<double> step_bound_here(const TrainJob& job) {
   optimize::NodeKind node;
   optimize::Device cores;
   optimize::DeviceState state;
-  state.seconds = state.least = {{0, least}};
-  state.least_joules = {{0, 0}};
+  state.seconds = state.least.seconds = {{0, least}};
+  state.least.joules = {{0, 0}};
   cores.states = {state};
   node.devices = {cores};
   problem.nodes = {node};

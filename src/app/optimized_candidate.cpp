@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "app/chunks_by_speed.h"
+#include "app/steps_last.h"
 #include "base/error.h"
 #include "sim/simulate.h"
 
@@ -142,6 +144,30 @@ std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candid
     found.push_back(std::move(cut));
   }
   return found;
+}
+
+std::vector<Candidate> variants_by_speed(const OptimizerSubject& subject, const Candidate& made) {
+  if (subject.options.plan.chunks || made.nodes > most_simulated_nodes) return {};
+  std::vector<Candidate> found;
+  for (SpeedChunks& each : chunks_by_speed(subject.graph, subject.recipe, subject.platform,
+                                           subject.profiles, made.plan)) {
+    Candidate sized = made;
+    sized.plan = std::move(each.plan);
+    sized.by_speed = true;
+    if (simulate(subject, sized)) found.push_back(std::move(sized));
+  }
+  return found;
+}
+
+std::optional<Candidate> variant_with_steps_last(const OptimizerSubject& subject,
+                                                 const Candidate& made) {
+  std::optional<Plan> plan =
+      with_steps_last(subject.graph, subject.recipe, subject.platform, subject.profiles, made.plan);
+  if (!plan) return std::nullopt;
+  Candidate ordered = made;
+  ordered.plan = std::move(*plan);
+  if (!simulate(subject, ordered)) return std::nullopt;
+  return ordered;
 }
 
 std::string node_name(const PlatformNode& node, int copy) {

@@ -18,6 +18,7 @@ struct Candidate {
   std::int64_t nodes = 0;
   std::optional<optimize::Choice> choice;
   std::optional<optimize::Pipeline> pipeline;
+  bool by_speed = false;  // its chunks are sized by the speeds of unequal cores
 };
 
 // What is the same for all candidates.
@@ -40,6 +41,15 @@ std::optional<Candidate> candidate(const OptimizerSubject& subject,
 // rest. `longest_step_s`: no step may take longer. Empty for other plans.
 std::vector<Candidate> variants_of(const OptimizerSubject& subject, const Candidate& made,
                                    bool paces, std::optional<double> longest_step_s);
+
+// Variants in which each worker of nodes with unequal cores has one chunk, sized by its speed.
+// Empty if there are no such nodes, or the options say how the batch is cut.
+std::vector<Candidate> variants_by_speed(const OptimizerSubject& subject, const Candidate& made);
+
+// The variant that takes steps of parameters when all chunks are computed. None: see
+// with_steps_last().
+std::optional<Candidate> variant_with_steps_last(const OptimizerSubject& subject,
+                                                 const Candidate& made);
 
 // The name of one of a platform's nodes that are alike.
 std::string node_name(const PlatformNode& node, int copy);

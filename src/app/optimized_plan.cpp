@@ -163,6 +163,18 @@ bool cores_alone(const Platform& platform, const Choice& choice) {
   return devices == 1 && cores == 1;
 }
 
+// Of the first node whose cores are unequal.
+std::string told_chunks(const Plan& plan) {
+  for (const DeviceGroup* group : groups_of(plan)) {
+    if (group->powers.empty()) continue;
+    std::string sizes;
+    for (const std::int64_t chunk : group->chunks)
+      sizes += (sizes.empty() ? "" : " + ") + std::to_string(chunk);
+    return "each core computes one chunk, sized by its speed (" + sizes + " samples)";
+  }
+  return "";
+}
+
 Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
             const OptimizeRequest& request) {
   const Problem& problem = subject.problem;
@@ -178,17 +190,29 @@ Picked pick(const OptimizerSubject& subject, const optimize::Found& found,
                      request.limits.money;
   std::optional<double> longest_step_s;
   if (request.limits.seconds) longest_step_s = *request.limits.seconds / steps_of(problem);
+  const Placement placement = request.placement.value_or(Placement::dynamic);
+  const bool paces = placement == Placement::dynamic;  // others cannot follow a pace
+  const bool unequal = has_slow_cores(subject.platform);
+  // In a plan with chunks sized by speed each chunk stays with its worker; the order of all its
+  // tasks may be fixed too.
+  const bool may_place = !request.placement || *request.placement != Placement::dynamic;
+  const bool may_order = !request.placement || *request.placement == Placement::fixed;
   const auto consider_variants = [&](const std::optional<Candidate>& made) {
-    if (!made || !(saves || has_slow_cores(subject.platform))) return;
-    for (Candidate& each : variants_of(subject, *made, saves && request.paces, longest_step_s))
+    if (!made || !(saves || unequal)) return;
+    for (Candidate& each : variants_of(subject, *made, saves && paces, longest_step_s))
       consider(std::move(each));
+    if (may_place && unequal)
+      for (Candidate& each : variants_by_speed(subject, *made)) {
+        if (may_order) consider(variant_with_steps_last(subject, each));
+        consider(std::move(each));
+      }
   };
   // The model knows no pace, with which a step needs fewer joules and less money for energy: these
   // limits are for the simulation to judge.
   Limits with_pace = request.limits;
   with_pace.joules = with_pace.money = std::nullopt;
   const auto may_keep_limits = [&](const Choice& choice) {
-    const bool paced = request.paces && cores_alone(subject.platform, choice);
+    const bool paced = paces && cores_alone(subject.platform, choice);
     return excess(problem, choice.outcome, paced ? with_pace : request.limits) <= 0;
   };
   std::int64_t simulated = 0;  // nodes
@@ -287,6 +311,10 @@ Optimized optimized_plan(const Graph& graph, const Recipe& recipe, const Platfor
   else if (pipelines > 0)
     made.reasons.push_back(std::to_string(pipelines) +
                            " pipelines were simulated too and were not better");
+  if (best->plan.placement == Placement::fixed)
+    made.reasons.emplace_back(
+        "each core has its tasks in order, and takes steps of parameters when chunks are done");
+  if (best->by_speed) made.reasons.push_back(told_chunks(best->plan));
   if (best->plan.pace_s > 0)
     made.reasons.push_back(formatted("a step may take %.4g s (its pace)", best->plan.pace_s) +
                            ": cores that need more joules rest when the others are in time");

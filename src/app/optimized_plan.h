@@ -13,7 +13,9 @@ struct OptimizeRequest {
   optimize::Objective objective = optimize::Objective::time;
   optimize::Limits limits = {};             // of the whole run
   std::optional<std::int64_t> images = {};  // of the whole run; default: one batch
-  bool paces = true;                        // plans may have a pace (Plan::pace_s)
+  // As asked for; none: dynamic, or where chunks are sized by the speeds of unequal cores hybrid or
+  // static.
+  std::optional<Placement> placement = {};
 };
 
 // A device of the platform and what it does; watts of a node at rest are shared among its devices

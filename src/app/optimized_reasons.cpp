@@ -105,23 +105,9 @@ double bound_of(const optimize::Bound& bound, Objective objective) {
 
 void tell_of_gap(Optimized& made, const Problem& problem, const Limits& limits, double bound) {
   Problem certain = problem;
-  const auto certain_batch = static_cast<double>(problem.batch);
   for (optimize::NodeKind& node : certain.nodes)
     for (optimize::Device& device : node.devices)
-      for (optimize::DeviceState& state : device.states) {
-        // One device alone may need less than a sample of a share does.
-        const double shared = optimize::total(state.seconds).per_sample * certain_batch;
-        const double less = state.alone_s > 0 ? std::min(1.0, state.alone_s / shared) : 1;
-        for (std::size_t g = 0; g < state.seconds.size(); ++g) {
-          const double certain_s = less * state.seconds[g].per_sample;
-          const double low_s = state.least[g].per_sample;
-          const double joules =
-              low_s > 0 ? state.least_joules[g].per_sample * certain_s / low_s : 0;
-          state.least[g] = {0, certain_s};
-          // A sample may need fewer joules on the frugal ones of unequal cores than on all of them.
-          state.least_joules[g] = {0, std::min(certain_s * state.busy_watts, joules)};
-        }
-      }
+      for (optimize::DeviceState& state : device.states) state.least = state.certain;
   const double model = value_of(made.modelled, made.objective);
   const double sharp =
       proven(certain, limits, made.objective, lower_bounds(certain, limits), model);
@@ -197,8 +183,10 @@ double low_share(const Problem& problem, const Platform& platform, const Candida
         const auto samples = static_cast<double>(share.samples);
         const optimize::DeviceState& full = device.states.front();
         const bool alone = full.alone_s > 0 && made.choice && optimize::alone(made.choice->uses);
-        low += samples * optimize::total(full.least).per_sample;
+        low += samples * optimize::total(full.least.seconds).per_sample;
         all += alone ? full.alone_s : samples * optimize::total(full.seconds).per_sample;
+        for (std::size_t g = 0; alone && g < full.seconds.size(); ++g)
+          low += full.least.update_seconds(g);
       }
     }
   return all > 0 ? std::min(1.0, low / all) : 1;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
 
+#include "app/least_work.h"
 #include "app/optimizer_network.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -18,104 +20,11 @@ namespace {
 
 using optimize::CostLine;
 
-// One device's costs of a share of some size, by segment.
-struct ShareCost {
-  double samples = 0;
-  std::vector<double> seconds;     // of the device
-  std::vector<double> low;         // likewise, lower ends
-  std::vector<double> core_s_low;  // of all its cores together, or of the GPU
-  std::vector<double> forward;     // seconds of these before any backward
-  std::vector<double> updates;     // seconds of what follows the exchange
-  double bytes = 0, room = 0;      // of memory
-  double measured = 0;             // the part of all seconds whose costs were measured
-};
-
-double sum(const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0); }
-
-class DeviceMeasure {
- public:
-  DeviceMeasure(const Graph& graph, const Recipe& recipe, const PlatformNode& node,
-                const std::string& group, const sim::Profiles& profiles, const NodeOptions& options)
-      : graph_(graph), recipe_(recipe), group_(group), profiles_(profiles), options_(options) {
-    platform_.name = node.name;
-    platform_.nodes = {node};
-  }
-
-  // A share among several nodes: in segments whose gradients leave one by one, cut where the nodes'
-  // statistics meet. `team`: as in DeviceShare. Samples are counted in the batch norm's groups.
-  ShareCost of_share(std::int64_t groups, int team) const { return of(groups, team, "block", 2); }
-  // The same segments where no other node has samples of the batch.
-  ShareCost of_stages(std::int64_t groups, int team) const { return of(groups, team, "block", 1); }
-  // In a plan for this device alone.
-  ShareCost of_all(std::int64_t groups) const { return of(groups, 0, "step", 1); }
-
- private:
-  ShareCost of(std::int64_t groups, int team, const char* segmentation, int nodes) const {
-    NodeOptions options = options_;
-    options.plan.segments = options.plan.segments.value_or(segmentation);
-    Platform alike = platform_;  // nodes with the same share
-    alike.nodes.front().count = nodes;
-    std::vector<DeviceShare> devices;
-    for (const NamedNode& node : all_nodes(alike))
-      devices.push_back({node.name, group_, groups * granule_of(graph_), {}, team});
-    Plan plan = plan_for_devices(graph_, recipe_, alike, devices, options);
-    // Loading is nobody's share: it must not be part of a task that computes. A GPU's never is.
-    if (groups_of(plan).front()->kind == DeviceKind::cpu) plan.gather_phases = false;
-    sim::PreparedFleet fleet(graph_, recipe_, alike, profiles_);
-    fleet.follow(plan);
-    const sim::RankKind& kind = fleet.fleet().kinds.front();
-    const std::size_t segments = kind.blueprint->segments.size();
-    ShareCost cost;
-    cost.samples = static_cast<double>(groups);
-    for (auto* each : {&cost.seconds, &cost.low, &cost.core_s_low, &cost.forward, &cost.updates})
-      each->resize(segments, 0);
-    const DeviceGroup& group = *groups_of(plan).front();
-    const double workers = full_workers(group);
-    for (const Task& task : kind.list->tasks) {
-      if (task.on_host) continue;
-      const Estimate took = kind.costs->of(task, group.workers);
-      // Where workers hinder each other, fewer of them at a time may need less.
-      const double low_alone = kind.costs->of(task, 1).low;
-      const Action& first = task.actions.front();
-      const bool of_bucket = first.phase == Phase::reduce || first.phase == Phase::measure ||
-                             first.phase == Phase::update || first.phase == Phase::pack;
-      const std::size_t segment = of_bucket
-                                      ? kind.blueprint->buckets[first.bucket.value].segment.value
-                                      : first.segment.value;
-      if (task.flops <= 0) {
-        cost.updates[segment] += took.seconds / workers;
-        continue;
-      }
-      cost.seconds[segment] += took.seconds / workers;
-      cost.low[segment] += std::min(took.low / workers, low_alone);
-      cost.core_s_low[segment] += std::min(took.low, low_alone) * group.team;
-      // A task that goes forward and back does a third of its work forward.
-      const Phase last = task.actions.back().phase;
-      const bool back = last == Phase::backward || last == Phase::weight_gradient;
-      const bool ahead = first.phase == Phase::forward || first.phase == Phase::load;
-      cost.forward[segment] += took.seconds / workers * (ahead ? (back ? 1.0 / 3 : 1) : 0);
-    }
-    const auto memory = fleet.memory(0);
-    cost.bytes = static_cast<double>(memory.front().bytes);
-    cost.room = static_cast<double>(memory.front().room);
-    cost.measured = kind.costs->measured_shares(*kind.list, group.workers).any_size;
-    return cost;
-  }
-
-  const Graph& graph_;
-  const Recipe& recipe_;
-  const std::string group_;
-  const sim::Profiles& profiles_;
-  Platform platform_;  // of this node
-  NodeOptions options_;
-};
-
-// Sizes of shares whose costs are looked up: 1, 4, 16, ... and the batch.
-std::vector<std::int64_t> sizes_up_to(std::int64_t batch) {
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size < batch; size *= 4) sizes.push_back(size);
-  sizes.push_back(batch);
-  return sizes;
+// A share from which, with that of the whole batch, the cost of another sample is told.
+std::int64_t smaller_share(std::int64_t batch) {
+  std::int64_t smaller = 1;
+  while (4 * smaller < batch) smaller *= 4;
+  return smaller;
 }
 
 CostLine line_through(double x1, double y1, double x2, double y2) {
@@ -151,76 +60,51 @@ int team_of(const DeviceMeasure& measure, const PlatformGroup& group, std::int64
   return together.measured < known_enough || faster ? 1 : group.count;
 }
 
-Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch) {
+Measured measured(const DeviceMeasure& measure, const PlatformGroup& group, std::int64_t batch,
+                  double accumulate) {
   const bool cpu = group.kind == DeviceKind::cpu;
-  std::vector<ShareCost> costs;
   const int team = team_of(measure, group, batch);
-  for (const std::int64_t size : sizes_up_to(batch)) costs.push_back(measure.of_stages(size, team));
-  const ShareCost& smaller = costs[costs.size() > 1 ? costs.size() - 2 : 0];
   const ShareCost more = measure.of_share(batch, team);
-  const ShareCost fewer = measure.of_share(static_cast<std::int64_t>(smaller.samples), team);
+  const ShareCost fewer = measure.of_share(smaller_share(batch), team);
   Measured made{{}, more};
   made.device.group = group.name;
   made.device.units = cpu ? 1 : group.count;
   made.device.team = team;
   made.device.most_samples = most_samples(fewer, more, batch);
+  const ShareCost all = measure.of_all(batch);
   if (made.device.most_samples < batch) {
     const auto few = static_cast<std::int64_t>(fewer.samples);
-    made.device.most_alone = most_samples(measure.of_all(few), measure.of_all(batch), batch);
+    made.device.most_alone = most_samples(measure.of_all(few), all, batch);
   }
-
-  optimize::DeviceState full;
-  const double cores = cpu ? group.count : 1;
-  full.idle_watts = group.watts.idle * cores;
-  full.busy_watts = cpu ? group.busy_watts() : group.watts.active - group.watts.idle;
   // Joules for what a core at full speed computes in a second, on the cores that need the fewest.
   double core_watts = group.watts.active - group.watts.idle;
   if (const auto& slow = group.slow_cores)
     core_watts = std::min(core_watts, slow->slow * (slow->active_watts - group.watts.idle));
-  // The bound takes for each sample the least that any size of share and, of cores, any team needs.
-  if (cpu && group.count > 1)
-    for (const std::int64_t size : sizes_up_to(batch))
-      costs.push_back(measure.of_stages(size, team == group.count ? 1 : group.count));
-  const ShareCost all = measure.of_all(batch);
-  full.alone_s = sum(all.seconds) + sum(all.updates);
-  for (std::size_t g = 0; g < more.seconds.size(); ++g) {
-    CostLine line = line_through(fewer.samples, fewer.seconds[g], more.samples, more.seconds[g]);
-    line.fixed += more.updates[g];
-    double least = std::numeric_limits<double>::infinity(), core_s = least;
-    for (const ShareCost& cost : costs) {
-      least = std::min(least, cost.low[g] / cost.samples);
-      core_s = std::min(core_s, cost.core_s_low[g] / cost.samples);
-    }
-    full.seconds.push_back(line);
-    full.least.push_back({0, std::min(least, line.per_sample)});
-    full.least_joules.push_back({0, core_s * core_watts});
-  }
-  // A step in one segment may need less than the sum of its blocks.
-  const auto lower_to = [&](std::vector<CostLine>& least, double per_sample) {
-    const double before = optimize::total(least).per_sample;
-    for (CostLine& each : least)
-      if (per_sample < before) each.per_sample *= per_sample / before;
+
+  std::vector<CostLine> lines;  // by segment, at full speed, before updates
+  for (std::size_t g = 0; g < more.seconds.size(); ++g)
+    lines.push_back(line_through(fewer.samples, fewer.seconds[g], more.samples, more.seconds[g]));
+  const double alone_s = std::min(sum(all.seconds), measure.by_speed(batch));
+  const LeastWork least(measure, group, batch);
+  const auto state_of = [&](const PowerState& power, double busy_watts, double sample_watts) {
+    optimize::DeviceState state;
+    state.name = power.name;
+    state.idle_watts = power.watts.idle * (cpu ? group.count : 1);
+    state.busy_watts = busy_watts;
+    state.alone_s = alone_s / power.speed + sum(all.updates);
+    for (std::size_t g = 0; g < lines.size(); ++g)  // memory keeps its speed
+      state.seconds.push_back(
+          {lines[g].fixed / power.speed + more.updates[g], lines[g].per_sample / power.speed});
+    state.least = least.costs(&ShareCost::low, lines, power.speed, sample_watts, accumulate);
+    state.certain = least.costs(&ShareCost::typical, lines, power.speed, sample_watts, accumulate);
+    return state;
   };
-  lower_to(full.least, sum(all.low) / all.samples);
-  lower_to(full.least_joules, sum(all.core_s_low) / all.samples * core_watts);
-  made.device.states.push_back(full);
+  made.device.states.push_back(
+      state_of({.name = {}, .speed = 1, .watts = group.watts},
+               cpu ? group.busy_watts() : group.watts.active - group.watts.idle, core_watts));
   for (const PowerState& each : group.states) {
-    optimize::DeviceState state = full;
-    state.name = each.name;
-    state.idle_watts = each.watts.idle * cores;
-    state.busy_watts = (each.watts.active - each.watts.idle) * cores;
-    state.alone_s = (full.alone_s - sum(all.updates)) / each.speed + sum(all.updates);
-    for (std::size_t g = 0; g < state.seconds.size(); ++g) {
-      const double updates = more.updates[g];  // memory keeps its speed
-      state.seconds[g] = {(full.seconds[g].fixed - updates) / each.speed + updates,
-                          full.seconds[g].per_sample / each.speed};
-      state.least[g].per_sample /= each.speed;
-      state.least_joules[g].per_sample =
-          full.busy_watts > 0
-              ? full.least_joules[g].per_sample / each.speed * (state.busy_watts / full.busy_watts)
-              : state.least[g].per_sample * state.busy_watts;
-    }
-    made.device.states.push_back(std::move(state));
+    const double watts = each.watts.active - each.watts.idle;
+    made.device.states.push_back(state_of(each, watts * (cpu ? group.count : 1), watts));
   }
   return made;
 }
@@ -279,7 +163,8 @@ optimize::Problem optimizer_problem(const Graph& graph, const Recipe& recipe,
       const DeviceMeasure measure(graph, recipe, node,
                                   gpu && group.count > 1 ? group.name + "-0" : group.name, profiles,
                                   options);
-      Measured made = measured(measure, group, problem.batch);
+      Measured made =
+          measured(measure, group, problem.batch, static_cast<double>(recipe.accumulate));
       made.device.own_gradients = gpu;
       made.device.offered = gpu == gpus;
       if (!usual) usual = made.whole;

@@ -364,8 +364,7 @@ WhatIf answer(const PlanFlags& flags, const PlatformSubject& subject,
 Answers answers_to(const PlanFlags& flags, const PlatformSubject& subject) {
   OptimizeRequest request = flags.request;
   request.objective = optimize::objective_named(*flags.objective);
-  request.paces = placement_named(flags.placement.placement.value_or("dynamic")) ==
-                  Placement::dynamic;  // others cannot follow a pace
+  if (flags.placement.placement) request.placement = placement_named(*flags.placement.placement);
   // Runs of the same images are compared.
   if (!flags.what_if.empty() && !request.images) request.images = subject.job.recipe.batch;
   Answers answers;
@@ -384,7 +383,6 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
     throw InputError("--slow is for plans of this machine: drop --platform");
   if (flags.job.plan.recompute == "auto")
     throw InputError("--recompute auto is for this machine: with --platform use all or segments");
-  const Placement placement = placement_named(flags.placement.placement.value_or("dynamic"));
   const Platform platform = read_platform(*flags.platform);
   JobOptions options = job_options(flags);
   NodeOptions nodes;
@@ -414,12 +412,16 @@ PlanFile plan_for_platform(const PlanFlags& flags, Answers& answers) {
     file.plan = std::move(made.plan);
     file.roles = std::move(made.roles);
   }
-  if (placement != Placement::dynamic && file.plan.stages.empty()) {
-    sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
-    free.follow(file.plan);
-    place_over_nodes(file.plan, placement, free);
-  } else {
-    file.plan.placement = placement;
+  const Placement placement =
+      flags.placement.placement ? placement_named(*flags.placement.placement) : file.plan.placement;
+  if (placement != file.plan.placement) {
+    if (placement != Placement::dynamic && file.plan.stages.empty()) {
+      sim::PreparedFleet free(job.graph, job.recipe, platform, profiles);
+      free.follow(file.plan);
+      place_over_nodes(file.plan, placement, free);
+    } else {
+      file.plan.placement = placement;
+    }
   }
   require_valid(file.plan, job.graph, job.recipe.batch);
   require_memory(job.graph, file.plan, job.recipe, platform);

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+
+#include "optimize/chunks.h"
 
 namespace regatta::optimize {
 namespace {
@@ -15,6 +18,9 @@ constexpr double longest_stretch = 1000;
 // Slices of time that the bound of joules times seconds is made of: each is so much longer.
 constexpr double slice_ratio = 1.01;
 constexpr int most_slices = 400;
+// How closely the step is found below which a node has no plan, and the part that is taken off what
+// doubles add up to, so that rounding does not raise a bound.
+constexpr double step_closeness = 1e-4, rounding = 1e-12;
 
 Rational exact(double value) { return Rational(value); }
 Rational exact(std::int64_t value) { return Rational(static_cast<double>(value)); }
@@ -27,6 +33,14 @@ double seconds_below(double bytes, double bandwidth) {
 
 bool has_stages(const Problem& problem) { return problem.segments.size() > 1; }
 
+bool knows_updates(const Problem& problem) {
+  return std::ranges::any_of(problem.nodes, [](const NodeKind& node) {
+    return std::ranges::any_of(node.devices, [](const Device& device) {
+      return !device.states.front().least.update_s.empty();
+    });
+  });
+}
+
 // One sample must go forward and backward through all segments before the next step begins.
 double longest_chain(const Problem& problem, const std::vector<std::int64_t>& nodes) {
   Rational sum = 0;
@@ -36,7 +50,7 @@ double longest_chain(const Problem& problem, const std::vector<std::int64_t>& no
       if (nodes[k] > 0)
         for (const Device& device : problem.nodes[k].devices)
           for (const DeviceState& state : device.states)
-            least = std::min(least, std::nextafter(state.least[g].at(1), 0));
+            least = std::min(least, std::nextafter(state.least.seconds[g].at(1), 0));
     if (std::isfinite(least)) sum += exact(std::max(least, 0.0));
   }
   return std::max(0.0, rounded_down(sum));
@@ -74,13 +88,22 @@ std::vector<std::vector<std::int64_t>> islands(const Problem& problem, double by
   return several;
 }
 
-// Seconds that the whole batch takes the slowest device, by lower ends.
+// Seconds that the whole step takes the slowest device, by lower ends, in chunks of whatever size.
 double slowest_alone(const Problem& problem) {
   double slowest = 0;
+  const auto batch = static_cast<double>(problem.batch);
   for (const NodeKind& node : problem.nodes)
     for (const Device& device : node.devices)
-      for (const DeviceState& state : device.states)
-        slowest = std::max(slowest, total(state.least).at(static_cast<double>(problem.batch)));
+      for (const DeviceState& state : device.states) {
+        const LeastCosts& least = state.least;
+        double samples_s = total(least.seconds).at(batch);
+        for (const std::vector<ChunkCost>& chunks : least.chunks)
+          for (std::size_t i = 0; i < chunks.size(); ++i)
+            samples_s = std::max(samples_s, batch * chunks[i].seconds / static_cast<double>(i + 1));
+        slowest = std::max(slowest,
+                           samples_s + least.meeting_s +
+                               std::accumulate(least.update_s.begin(), least.update_s.end(), 0.0));
+      }
   return slowest;
 }
 
@@ -98,6 +121,49 @@ double least_idle(const Device& device) {
   double least = infinite;
   for (const DeviceState& state : device.states) least = std::min(least, state.idle_watts);
   return least;
+}
+
+// The one device of the one node that takes part, if the costs of its chunks are known: all
+// segments of a chunk are computed there. Null: there are others.
+const Device* only_device(const Problem& problem, const Scenario& scenario) {
+  const Device* only = nullptr;
+  std::int64_t nodes = 0;
+  for (std::size_t k = 0; k < problem.nodes.size(); ++k) {
+    nodes += scenario.nodes[k];
+    if (scenario.nodes[k] != 1) continue;
+    const std::vector<Device>& devices = problem.nodes[k].devices;
+    if (devices.size() == 1 && devices.front().units == 1) only = &devices.front();
+  }
+  if (nodes != 1 || !only) return nullptr;
+  const bool known = std::ranges::all_of(
+      only->states, [](const DeviceState& state) { return !state.least.chunks.empty(); });
+  return known ? only : nullptr;
+}
+
+// How many times as much a sample of the batch needs, cut into chunks, as the least that one of any
+// chunk does.
+struct Stretch {
+  Rational seconds = 1, joules = 1;
+  bool possible = true;
+};
+
+Stretch stretch_of(const DeviceState& state, std::int64_t batch, double longest_s) {
+  const BatchCost cost = least_batch(state.least, batch, longest_s);
+  if (!std::isfinite(cost.seconds)) return {.possible = false};
+  const auto samples = static_cast<double>(batch);
+  const auto times = [](double all, double of_lines) {
+    return exact(of_lines > 0 ? std::max(1.0, all / of_lines * (1 - rounding)) : 1.0);
+  };
+  return {times(cost.seconds, total(state.least.seconds).at(samples)),
+          times(cost.joules, total(state.least.joules).at(samples))};
+}
+
+// Chunks must be computed side by side: one after the other they take longer than a step. They meet
+// then.
+bool must_meet(const Device& device, std::int64_t batch, double longest_s) {
+  return std::ranges::all_of(device.states, [&](const DeviceState& state) {
+    return least_in_one_lane(state.least, batch) * (1 - rounding) > longest_s;
+  });
 }
 
 // A linear expression of joules or money in the relaxation's variables.
@@ -142,9 +208,9 @@ std::vector<Scenario> scenarios(const Problem& problem) {
 }
 
 LinearProgram relaxation(const Problem& problem, const Scenario& scenario, Quantity quantity,
-                         const Limits& limits, double least_step_s, double most_step_s) {
+                         const Limits& limits, const StepRange& range) {
   const Rational batch = exact(problem.batch), steps = exact(problem.steps());
-  const bool stages = has_stages(problem);
+  const bool stages = has_stages(problem), updates_known = knows_updates(problem);
   Terms joules, money;  // of a step
 
   LinearProgram program;
@@ -166,11 +232,13 @@ LinearProgram relaxation(const Problem& problem, const Scenario& scenario, Quant
     resting += watts;
     if (node.pays_energy) resting_paid += watts;
   }
-  const Rational joule_price = exact(problem.money_per_joule), longest = exact(most_step_s);
+  const Rational joule_price = exact(problem.money_per_joule), longest = exact(range.most_s);
+  const Device* const only = only_device(problem, scenario);
   const int step = add(1, resting, joule_price * resting_paid,
-                       exact(std::max(least_step_s, scenario.least_step_s)), longest);
+                       exact(std::max(range.least_s, scenario.least_step_s)), longest);
 
-  std::vector<Terms> samples(problem.segments.size());  // that are computed, by segment
+  // By segment: samples that are computed, and parts of the step of its parameters that are taken.
+  std::vector<Terms> samples(problem.segments.size()), updates(problem.segments.size());
   for (std::size_t k = 0; k < problem.nodes.size(); ++k) {
     if (scenario.nodes[k] == 0) continue;
     const NodeKind& node = problem.nodes[k];
@@ -191,25 +259,46 @@ LinearProgram relaxation(const Problem& problem, const Scenario& scenario, Quant
       Terms busy{{on, units}};  // devices compute no longer than their nodes are on
       Terms held;
       for (const DeviceState& state : device.states) {
+        Stretch stretch;
+        if (only) stretch = stretch_of(state, problem.batch, range.longest_s);
+        if (!stretch.possible) continue;
         const Rational more_idle = exact(state.idle_watts) - exact(least_idle(device));
         for (std::size_t g = 0; g < problem.segments.size(); ++g) {
           // What a share costs however small it is, is spread over the most it can be.
           const auto spread = [&](const CostLine& line) -> Rational {
             return exact(line.per_sample) + exact(line.fixed) / most;
           };
-          const Rational seconds = spread(state.least[g]);
-          const Rational drawn = spread(state.least_joules[g]) + more_idle * seconds;
+          const Rational seconds = stretch.seconds * spread(state.least.seconds[g]);
+          const Rational drawn =
+              stretch.joules * spread(state.least.joules[g]) + more_idle * seconds;
           const int here = add(0, drawn, price * drawn, 0, batch);
           busy.emplace_back(here, -seconds);
           held.emplace_back(here, -1);
           samples[g].emplace_back(here, 1);
+          if (!updates_known) continue;
+          const Rational update = exact(state.least.update_seconds(g));
+          const Rational update_drawn = exact(state.least.update_joules(g)) + more_idle * update;
+          const int part = add(0, update_drawn, price * update_drawn, 0, 1);
+          busy.emplace_back(part, -update);
+          updates[g].emplace_back(part, 1);
         }
+      }
+      if (only && must_meet(device, problem.batch, range.longest_s)) {
+        double seconds = infinite, drawn = infinite;
+        for (const DeviceState& state : device.states) {
+          seconds = std::min(seconds, state.least.meeting_s);
+          drawn = std::min(drawn, state.least.meeting_j);
+        }
+        const int meeting = add(0, exact(drawn), price * exact(drawn), 1, 1);
+        busy.emplace_back(meeting, -exact(seconds));
       }
       program.add_row(std::move(busy), 0);
       if (!stages) program.add_row(std::move(held), Rational(-most * units * count));
     }
   }
   for (Terms& each : samples) program.add_row(std::move(each), batch);
+  if (updates_known)
+    for (Terms& each : updates) program.add_row(std::move(each), 1);
 
   const auto at_most = [&](Terms terms, const Rational& limit) {
     for (auto& [variable, coefficient] : terms) coefficient = -coefficient;
@@ -252,18 +341,55 @@ bool proven_impossible(const LinearProgram& program) {
   return proven_minimum(missing, solve(missing).duals) > 0;
 }
 
+// Of plans in this scenario whose step is no longer than `range.longest_s`.
+double scenario_bound(const Problem& problem, const Scenario& scenario, Quantity quantity,
+                      const Limits& limits, const StepRange& range) {
+  if (scenario.least_step_s > range.most_s) return infinite;
+  const LinearProgram program = relaxation(problem, scenario, quantity, limits, range);
+  if (proven_impossible(program)) return infinite;
+  const Rational proven = proven_minimum(program, solve(program).duals);
+  return std::max(0.0, rounded_down(proven));
+}
+
+// If plans with a step of S seconds at most have a bound above S, there are none, and S itself is a
+// bound: the largest such S, or nearly.
+double raised(const Problem& problem, const Scenario& scenario, const Limits& limits,
+              StepRange range, double bound) {
+  if (!only_device(problem, scenario) || !std::isfinite(bound)) return bound;
+  const auto no_plan_within = [&](double seconds) {
+    range.longest_s = seconds;
+    return scenario_bound(problem, scenario, Quantity::step_s, limits, range) > seconds;
+  };
+  const double most = range.longest_s;
+  double low = bound, high = 2 * bound;
+  while (high < most && high > 0 && no_plan_within(high)) {
+    low = high;
+    high *= 2;
+  }
+  high = std::min(high, most);
+  while (high - low > step_closeness * low) {
+    const double middle = low + (high - low) / 2;
+    (no_plan_within(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 double bound_between(const Problem& problem, Quantity quantity, const Limits& limits,
-                     double least_step_s, double most_step_s) {
+                     const StepRange& range) {
   double best = infinite;
   for (const Scenario& scenario : scenarios(problem)) {
-    if (scenario.least_step_s > most_step_s) continue;
-    const LinearProgram program =
-        relaxation(problem, scenario, quantity, limits, least_step_s, most_step_s);
-    if (proven_impossible(program)) continue;
-    const Rational proven = proven_minimum(program, solve(program).duals);
-    best = std::min(best, std::max(0.0, rounded_down(proven)));
+    double bound = scenario_bound(problem, scenario, quantity, limits, range);
+    if (quantity == Quantity::step_s && bound < best)
+      bound = raised(problem, scenario, limits, range, bound);
+    best = std::min(best, bound);
   }
   return best;
+}
+
+// Of plans that keep the limits.
+double longest_step(const Problem& problem, const Limits& limits) {
+  if (!limits.seconds) return infinite;
+  return std::nextafter(*limits.seconds / static_cast<double>(problem.steps()), infinite);
 }
 
 double most_step(const Problem& problem, const Limits& limits) {
@@ -271,16 +397,14 @@ double most_step(const Problem& problem, const Limits& limits) {
   // lower ends, or with the exchange.
   double most = (limits.watts ? longest_stretch : 1) * slowest_alone(problem);
   for (const Scenario& scenario : scenarios(problem)) most = std::max(most, scenario.least_step_s);
-  if (limits.seconds)
-    most = std::min(
-        most, std::nextafter(*limits.seconds / static_cast<double>(problem.steps()), infinite));
-  return most;
+  return std::min(most, longest_step(problem, limits));
 }
 
 }  // namespace
 
 double lower_bound(const Problem& problem, Quantity quantity, const Limits& limits) {
-  double bound = bound_between(problem, quantity, limits, 0, most_step(problem, limits));
+  const double most = most_step(problem, limits);
+  double bound = bound_between(problem, quantity, limits, {0, most, longest_step(problem, limits)});
   if (quantity != Quantity::cost || !std::isfinite(bound)) return bound;
   // Some node takes part, and is paid for at least so long.
   double least_rent = infinite;
@@ -299,14 +423,21 @@ Bound lower_bounds(const Problem& problem, const Limits& limits) {
 
 double edp_bound(const Problem& problem, const Limits& limits, double best_known) {
   const Bound apart = lower_bounds(problem, limits);
-  if (!std::isfinite(apart.step_s) || apart.energy_j <= 0) return apart.step_s * apart.energy_j;
-  const double last = std::min(best_known / apart.energy_j, most_step(problem, limits));
+  if (!std::isfinite(apart.step_s) || apart.energy_j <= 0 || apart.step_s <= 0)
+    return apart.step_s * apart.energy_j;
+  const double most = most_step(problem, limits);
+  const double last = std::min(best_known / apart.energy_j, most);
   const double wanted = std::log(last / apart.step_s) / std::log(slice_ratio);
   const double ratio =
       wanted > most_slices ? std::pow(last / apart.step_s, 1.0 / most_slices) : slice_ratio;
   double best = best_known;
-  for (double from = apart.step_s; from > 0 && from < last; from *= ratio) {
-    const double energy = bound_between(problem, Quantity::energy_j, limits, from, from * ratio);
+  for (double from = apart.step_s, to = 0; to < last; from = to) {
+    to = from * ratio;
+    // The last slice has no end: all longer plans are in it.
+    const StepRange range =
+        to < last ? StepRange{from, to, to}
+                  : StepRange{from, std::max(most, to), longest_step(problem, limits)};
+    const double energy = bound_between(problem, Quantity::energy_j, limits, range);
     if (std::isfinite(energy)) best = std::min(best, std::nextafter(from * energy, 0));
   }
   return best;

@@ -22,11 +22,18 @@ struct Scenario {
 // whose slowest link is that one.
 std::vector<Scenario> scenarios(const Problem& problem);
 
+// Seconds of the steps that a bound is of.
+struct StepRange {
+  double least_s = 0;
+  double most_s = 0;  // not less than the step of some best plan
+  // No plan that the bound is of has a longer step, so none of their chunks takes longer.
+  double longest_s = std::numeric_limits<double>::infinity();
+};
+
 // The relaxation of a scenario: work can be divided at will, between devices and between states of
-// one; a node is on only while one of its devices computes. `most_step_s` must not be less than
-// the step of some best plan.
+// one; a node is on only while one of its devices computes.
 LinearProgram relaxation(const Problem& problem, const Scenario& scenario, Quantity quantity,
-                         const Limits& limits, double least_step_s, double most_step_s);
+                         const Limits& limits, const StepRange& range);
 
 struct Bound {
   double step_s = 0, energy_j = 0, cost = 0;  // of a step, each by itself

@@ -28,12 +28,40 @@ struct CostLine {
   bool operator==(const CostLine&) const = default;
 };
 
+// What a chunk of a batch needs, all segments forward and backward.
+struct ChunkCost {
+  double chain_s = 0;  // from its begin to its end, whichever workers compute it
+  double seconds = 0;  // of the device, whose workers compute several chunks at a time
+  double joules = 0;
+};
+
+// What no plan of the class undercuts, by segment. Joules are those drawn beyond idle.
+struct LeastCosts {
+  std::vector<CostLine> seconds, joules;  // forward and backward of some samples
+  // Of chunks of 1, 2, 3, ... samples, by the sizes that teams may have. Empty: nothing is known
+  // but `seconds` and `joules`.
+  std::vector<std::vector<ChunkCost>> chunks;
+  // What a step needs beside where several chunks are computed at a time: their gradients and
+  // statistics meet.
+  double meeting_s = 0, meeting_j = 0;
+  // The step of the segment's parameters, which some device takes once a step of training. Empty:
+  // nothing is known of it.
+  std::vector<double> update_s, update_j;
+
+  double update_seconds(std::size_t segment) const {
+    return update_s.empty() ? 0 : update_s[segment];
+  }
+  double update_joules(std::size_t segment) const {
+    return update_j.empty() ? 0 : update_j[segment];
+  }
+};
+
 // A power state of a device group: how fast it is there and what it draws.
 struct DeviceState {
-  std::string name;                    // empty: full speed
-  std::vector<CostLine> seconds;       // by segment: forward and backward of some samples
-  std::vector<CostLine> least;         // likewise, the lower ends of the costs' intervals
-  std::vector<CostLine> least_joules;  // by segment: drawn beyond idle, lower ends
+  std::string name;               // empty: full speed
+  std::vector<CostLine> seconds;  // by segment: forward and backward of some samples
+  LeastCosts least;               // by the lower ends of the costs' intervals
+  LeastCosts certain;             // as if costs were certain: tells how much intervals matter
   // The whole batch on this device alone: in one segment, and cut otherwise than a share among
   // several. 0: as `seconds` say.
   double alone_s = 0;

@@ -16,11 +16,11 @@ bool combines(const Task& task) {
   });
 }
 
-// The worker of each chunk, and how slow it is.
+// The worker of each chunk, and how slow it is: by --slow, or as one of unequal cores.
 class ChunkWorkers {
  public:
   explicit ChunkWorkers(const Plan& plan)
-      : slowness_(slowness_of(plan)), contention_(contention_of(plan)) {
+      : powers_(powers_of(plan)), contention_(contention_of(plan)) {
     int first = 0;
     for (const DeviceGroup* group : groups_of(plan)) {
       const bool cpu = group->kind == DeviceKind::cpu;
@@ -30,14 +30,15 @@ class ChunkWorkers {
     }
   }
   int of(ChunkId chunk) const { return worker_[chunk.value]; }
-  double slowness(ChunkId chunk) const { return slowness_[static_cast<std::size_t>(of(chunk))]; }
+  double slowness(ChunkId chunk) const { return powers_[static_cast<std::size_t>(of(chunk))].slow; }
   double contention(ChunkId chunk) const {
     return contention_[static_cast<std::size_t>(of(chunk))];
   }
 
  private:
   std::vector<int> worker_;
-  std::vector<double> slowness_, contention_;
+  std::vector<WorkerPower> powers_;
+  std::vector<double> contention_;
 };
 
 // By task; of those that compute on a chunk.

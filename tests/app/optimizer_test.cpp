@@ -298,6 +298,20 @@ TEST(PlanObjective, HasNoPaceWhereNoRunWouldKeepIt) {
   }
 }
 
+TEST(PlanObjective, FixesAnOrderOnlyWhereRunsFollowIt) {
+  Planner planner;
+  const std::string file = written(planner, "unequal.json", unequal_cores());
+  const auto placement = [&](std::vector<std::string> more) {
+    planner.plan(file, "time", std::move(more));
+    return read_json(planner.path("plan.json"))["plan"]["placement"].get<std::string>();
+  };
+  EXPECT_EQ(placement({}), "static");
+  EXPECT_EQ(placement({"--accumulate", "2"}), "hybrid") << "an order is for steps of one batch";
+  EXPECT_EQ(placement({"--placement", "dynamic"}), "dynamic");
+  EXPECT_EQ(placement({"--placement", "hybrid"}), "hybrid");
+  EXPECT_EQ(placement({"--placement", "static"}), "static");
+}
+
 TEST(PlanObjective, CountsNodesThatRestAsThePlatformSays) {
   Planner planner;
   Json spare = node_of("spare", 1e6, 50, 60);

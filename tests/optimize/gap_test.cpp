@@ -24,12 +24,7 @@ std::vector<double> gaps(const Row& row, Objective objective, std::uint32_t coun
     if (row.certain)
       for (NodeKind& node : problem.nodes)
         for (Device& device : node.devices)
-          for (DeviceState& state : device.states) {
-            state.least = state.seconds;
-            for (std::size_t g = 0; g < state.least.size(); ++g)
-              state.least_joules[g] = {state.least[g].fixed * state.busy_watts,
-                                       state.least[g].per_sample * state.busy_watts};
-          }
+          for (DeviceState& state : device.states) state.least = state.certain;
     const Found plans = search(problem, objective, {}, 1);
     if (plans.best.empty()) continue;
     const double bound = lower_bound(

@@ -20,6 +20,17 @@ class Draw {
   std::mt19937 random_;
 };
 
+// What samples need at least, if costs may be `lower` times what they are said to be.
+LeastCosts least_of(const DeviceState& state, double lower) {
+  LeastCosts least;
+  for (const CostLine& line : state.seconds) {
+    least.seconds.push_back({line.fixed * lower, line.per_sample * lower});
+    least.joules.push_back(
+        {line.fixed * lower * state.busy_watts, line.per_sample * lower * state.busy_watts});
+  }
+  return least;
+}
+
 DeviceState drawn_state(Draw& draw, std::size_t segments) {
   DeviceState state;
   const double fixed = draw.whole(0, 2) == 0 ? draw.real(0, 2) : 0;
@@ -27,14 +38,11 @@ DeviceState drawn_state(Draw& draw, std::size_t segments) {
   state.idle_watts = draw.real(1, 50);
   state.busy_watts = draw.real(5, 300);
   const double lower = draw.whole(0, 1) == 0 ? 1 : draw.real(0.6, 1);
-  for (std::size_t g = 0; g < segments; ++g) {
-    const CostLine line{fixed / static_cast<double>(segments),
-                        draw.real(0.5, 1.5) / speed / static_cast<double>(segments)};
-    state.seconds.push_back(line);
-    state.least.push_back({line.fixed * lower, line.per_sample * lower});
-    state.least_joules.push_back(
-        {state.least[g].fixed * state.busy_watts, state.least[g].per_sample * state.busy_watts});
-  }
+  for (std::size_t g = 0; g < segments; ++g)
+    state.seconds.push_back({fixed / static_cast<double>(segments),
+                             draw.real(0.5, 1.5) / speed / static_cast<double>(segments)});
+  state.least = least_of(state, lower);
+  state.certain = least_of(state, 1);
   return state;
 }
 
@@ -43,11 +51,14 @@ DeviceState slower(const DeviceState& full, double speed, double draws) {
   state.name = "eco";
   state.idle_watts *= draws;
   state.busy_watts *= draws;
-  for (std::vector<CostLine>* lines : {&state.seconds, &state.least, &state.least_joules})
-    for (CostLine& line : *lines) {
-      const double factor = lines == &state.least_joules ? draws / speed : 1 / speed;
-      line = {line.fixed * factor, line.per_sample * factor};
-    }
+  const auto scale = [](std::vector<CostLine>& lines, double factor) {
+    for (CostLine& line : lines) line = {line.fixed * factor, line.per_sample * factor};
+  };
+  scale(state.seconds, 1 / speed);
+  for (LeastCosts* costs : {&state.least, &state.certain}) {
+    scale(costs->seconds, 1 / speed);
+    scale(costs->joules, draws / speed);
+  }
   return state;
 }
 
@@ -149,6 +160,17 @@ class Trial {
 };
 
 }  // namespace
+
+void name_updates(Problem& problem) {
+  for (NodeKind& node : problem.nodes)
+    for (Device& device : node.devices)
+      for (DeviceState& state : device.states)
+        for (std::size_t g = 0; g < state.least.seconds.size(); ++g) {
+          double &seconds = state.least.seconds[g].fixed, &joules = state.least.joules[g].fixed;
+          state.least.update_s.push_back(seconds /= 2);
+          state.least.update_j.push_back(joules /= 2);
+        }
+}
 
 Problem generated(std::uint32_t number, const Size& size) {
   Draw draw(number);

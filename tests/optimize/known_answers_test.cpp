@@ -22,8 +22,8 @@ NodeKind node(const Machine& machine, double unused_watts) {
   Device device;
   device.group = "cpu";
   DeviceState full;
-  full.seconds = full.least = {{0, machine.sample_s}};
-  full.least_joules = {{0, machine.sample_s * machine.busy}};
+  full.seconds = full.least.seconds = {{0, machine.sample_s}};
+  full.least.joules = {{0, machine.sample_s * machine.busy}};
   full.idle_watts = machine.idle;
   full.busy_watts = machine.busy;
   device.states = {full};
@@ -97,8 +97,8 @@ TEST(KnownAnswers, LatenciesOfSegmentsPassSideBySideAndBytesOneAfterTheOther) {
   problem.segments = {{.gradient_bytes = 1, .ready = 1}, {.gradient_bytes = 3, .ready = 0.6}};
   for (NodeKind& node : problem.nodes)
     for (DeviceState& state : node.devices[0].states) {
-      state.seconds = state.least = {{0, 0.4}, {0, 0.6}};
-      state.least_joules = {{}, {}};
+      state.seconds = state.least.seconds = {{0, 0.4}, {0, 0.6}};
+      state.least.joules = {{}, {}};
     }
   const auto step_s = [&](double message_s, double byte_s) {
     problem.exchange = [=](auto, NodeUpdate) { return ExchangeCost{message_s, byte_s}; };
@@ -154,9 +154,9 @@ TEST(KnownAnswers, ASlowPowerStateSavesJoulesUntilTheDeadlineIsTight) {
   Problem problem = switched_off(10, {{"box", 1, 10, 90}});
   DeviceState eco = problem.nodes[0].devices[0].states[0];
   eco.name = "eco";  // half as fast at a third of the watts
-  eco.seconds = eco.least = {{0, 2}};
+  eco.seconds = eco.least.seconds = {{0, 2}};
   eco.busy_watts = 30;
-  eco.least_joules = {{0, 60}};
+  eco.least.joules = {{0, 60}};
   problem.nodes[0].devices[0].states.push_back(eco);
   // 10 s at 100 W, or 20 s at 40 W.
   const Choice slow = best(problem, Objective::energy);

@@ -114,8 +114,8 @@ TEST(Pipelines, PayWhereGradientsAreLargeAndBordersSmall) {
   Device device;
   DeviceState state;
   state.seconds.assign(4, {0, 1});
-  state.least = state.seconds;
-  state.least_joules.assign(4, {0, 0});
+  state.least.seconds = state.seconds;
+  state.least.joules.assign(4, {0, 0});
   device.states = {state};
   node.devices = {device};
   problem.nodes = {node};

@@ -49,7 +49,7 @@ TEST(ProvenMinimum, OfDisturbedDualsStaysBelowTheOptimumOfPlans) {
     if (!best) continue;
     double disturbed = std::numeric_limits<double>::infinity();
     for (const Scenario& scenario : scenarios(problem)) {
-      const LinearProgram program = relaxation(problem, scenario, Quantity::energy_j, {}, 0, 1e6);
+      const LinearProgram program = relaxation(problem, scenario, Quantity::energy_j, {}, {0, 1e6});
       std::vector<double> duals = solve(program).duals;
       for (double& dual : duals) dual = dual * (static_cast<double>(random() % 300) - 50) / 100;
       disturbed = std::min(disturbed, rounded_down(proven_minimum(program, duals)));

@@ -21,12 +21,7 @@ Problem many_nodes(std::uint32_t number) {
     node.domain = 0;
     for (Device& device : node.devices) {
       device.most_samples = 100'000;
-      for (DeviceState& state : device.states) {
-        state.least = state.seconds;
-        for (std::size_t g = 0; g < state.least.size(); ++g)
-          state.least_joules[g] = {state.least[g].fixed * state.busy_watts,
-                                   state.least[g].per_sample * state.busy_watts};
-      }
+      for (DeviceState& state : device.states) state.least = state.certain;
     }
     nodes += node.count;
   }
