@@ -1,5 +1,5 @@
-// The three products of a dense layer on one core: in fp32 as dense.cpp computes them, and in bf16 on
-// rounded weights, with the rounding; bytes are those of the fp32 weights.
+// The three products of a dense layer on one core: in fp32 as dense.cpp computes them, and in bf16
+// on rounded weights, with the rounding; bytes are those of the fp32 weights.
 //   regatta_cpu_bench --benchmark_filter=dense
 #include <benchmark/benchmark.h>
 
@@ -36,9 +36,9 @@ struct Sizes {
 
 void rate(benchmark::State& state, const Sizes& s) {
   state.SetBytesProcessed(state.iterations() * s.inputs * s.features * 4);
-  state.counters["FLOPs"] =
-      benchmark::Counter(2.0 * static_cast<double>(s.n * s.inputs * s.features),
-                         benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+  state.counters["FLOPs"] = benchmark::Counter(
+      2.0 * static_cast<double>(s.n * s.inputs * s.features),
+      benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
 
 enum class Pass { forward, input_gradient, weight_gradient };
@@ -63,7 +63,8 @@ void dense_fp32(benchmark::State& state) {
   rate(state, s);
 }
 
-void run(benchmark::State& state, const Sizes& s, Launch& launch, std::initializer_list<memory> all) {
+void run(benchmark::State& state, const Sizes& s, Launch& launch,
+         std::initializer_list<memory> all) {
   const auto at = [&](std::size_t i) { return all.begin()[i].get_data_handle(); };
   for (auto _ : state) launch({at(0), at(1), at(2), at(3)});
   rate(state, s);
@@ -90,7 +91,8 @@ void dense_bf16_matmul(benchmark::State& state) {
   launch.argument(DNNL_ARG_DST, c);
   launch.argument(DNNL_ARG_SCRATCHPAD, described.scratchpad_desc());
   state.SetLabel(described.impl_info_str());
-  run(state, s, launch, {values(a), values(b), values(c), memory(described.scratchpad_desc(), engine())});
+  run(state, s, launch,
+      {values(a), values(b), values(c), memory(described.scratchpad_desc(), engine())});
 }
 
 struct Products {

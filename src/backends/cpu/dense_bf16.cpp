@@ -1,11 +1,10 @@
-// The dense layer on bf16 values: three matrix products of bf16 numbers with fp32 sums. The packed
-// weights are the parameters rounded to bf16, in the order in which they are stored, which the
-// products of both passes read.
+// Three matrix products of bf16 numbers with fp32 sums. The products of both passes read the same
+// rounded weights.
 #include <algorithm>
 
 #include "backends/cpu/bfloat16.h"
+#include "backends/cpu/dense.h"
 #include "backends/cpu/elementwise.h"
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
@@ -42,9 +41,9 @@ class DenseBf16 : public Kernel {
         relu_(site.node.attributes.flag("relu")) {
     dnnl::post_ops after;
     if (relu_) append_relu(after);
-    forward_ = product(matrix(n_, inputs_, Dtype::bf16),
-                       matrix(inputs_, features_, Dtype::bf16, true),
-                       matrix(n_, features_, Dtype::bf16), after, bias_);
+    forward_ =
+        product(matrix(n_, inputs_, Dtype::bf16), matrix(inputs_, features_, Dtype::bf16, true),
+                matrix(n_, features_, Dtype::bf16), after, bias_);
   }
 
   // Backward products are described when a first backward asks, so that evaluation never pays for
@@ -104,8 +103,8 @@ class DenseBf16 : public Kernel {
     dnnl::primitive_attr attr = user_scratchpad();
     attr.set_post_ops(after);
     const Descriptor row = matrix(1, features_, Dtype::f32);
-    const auto described = bias ? describe<dnnl::matmul>(attr, a, b, row, c)
-                                : describe<dnnl::matmul>(attr, a, b, c);
+    const auto described =
+        bias ? describe<dnnl::matmul>(attr, a, b, row, c) : describe<dnnl::matmul>(attr, a, b, c);
     Launch launch(described);
     launch.argument(DNNL_ARG_SRC, a);
     launch.argument(DNNL_ARG_WEIGHTS, b);
@@ -138,6 +137,15 @@ class DenseBf16 : public Kernel {
 
 std::unique_ptr<Kernel> make_dense_bf16(const Site& site) {
   return std::make_unique<DenseBf16>(site);
+}
+
+std::size_t rounded_bytes(const Shape& weights) {
+  return static_cast<std::size_t>(weights.elements()) * sizeof(Bfloat16);
+}
+
+void round_dense_weights(const Shape& weights, const float* parameters, std::byte* packed) {
+  narrow(parameters, reinterpret_cast<Bfloat16*>(packed),
+         static_cast<std::size_t>(weights.elements()));
 }
 
 }  // namespace regatta::cpu

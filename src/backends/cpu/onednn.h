@@ -1,6 +1,6 @@
 // oneDNN behind one small door. All differences between versions 2 and 3 are here: how primitive
-// descriptors are made, and what some members are called. Executing through the C interface spares a
-// map per call.
+// descriptors are made, and what some members are called. Executing through the C interface spares
+// a map per call.
 #pragma once
 
 #include <limits>
