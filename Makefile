@@ -15,7 +15,7 @@ help:            ## this list
 setup:           ## install packages and build StarPU, once
 	@scripts/setup
 
-onednn: setup    ## use oneDNN 3 in build/ (faster in bf16): built once, for all clones
+onednn: setup    ## use oneDNN 3 in build/, built once (docs/cpu.md says when it pays)
 	@JOBS=$(JOBS) scripts/onednn build >/dev/null
 	@cmake --preset release -DREGATTA_ONEDNN=BUILT --log-level=WARNING >/dev/null
 

@@ -88,12 +88,11 @@ target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
 add_executable(regatta_loaders_bench EXCLUDE_FROM_ALL bench/decode/loaders.cpp)
 target_link_libraries(regatta_loaders_bench PRIVATE regatta_internal regatta_lib)
 
-# On one core: batch norm beside plain streams and convolutions by two algorithms (docs/cpu.md), sparse
-# convolutions beside dense ones
-# (docs/tickets.md).
+# On one core: batch norm beside plain streams, convolutions by two algorithms, and dense layers in fp32
+# and bf16 (docs/cpu.md); sparse convolutions beside dense ones (docs/tickets.md).
 find_package(benchmark QUIET)
 if(TARGET benchmark::benchmark)
   add_executable(regatta_cpu_bench EXCLUDE_FROM_ALL bench/cpu/batch_norm.cpp bench/cpu/convolution.cpp
-                 bench/cpu/sparse_convolution.cpp)
+                 bench/cpu/dense.cpp bench/cpu/sparse_convolution.cpp)
   target_link_libraries(regatta_cpu_bench PRIVATE regatta_internal regatta_lib benchmark::benchmark)
 endif()

@@ -4,8 +4,6 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <iostream>
-#include <vector>
 
 #include "backends/cpu/onednn.h"
 
