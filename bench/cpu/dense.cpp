@@ -28,7 +28,9 @@ memory values(const memory::desc& desc) {
 
 struct Sizes {
   explicit Sizes(const benchmark::State& state)
-      : n(state.range(0)), inputs(state.range(1)), features(state.range(2)) {}
+      : n(state.range(0)), inputs(state.range(1)), features(state.range(2)) {
+    prepare_onednn();
+  }
   std::int64_t n, inputs, features;
 };
 
