@@ -7,13 +7,17 @@ KILLS ?= 200
 # On a terminal the build shows one line that changes; in a log, errors and warnings alone.
 NINJA_FLAGS := $(shell test -t 2 || echo --quiet)
 
-.PHONY: help setup configure program build demo test fresh bench lint format parity asan torture fuzz package clean
+.PHONY: help setup onednn configure program build demo test fresh bench lint format parity asan torture fuzz package clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): .*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup:           ## install packages and build StarPU, once
 	@scripts/setup
+
+onednn: setup    ## use oneDNN 3 in build/, built once (docs/cpu.md says when it pays)
+	@JOBS=$(JOBS) scripts/onednn build >/dev/null
+	@cmake --preset release -DREGATTA_ONEDNN=BUILT --log-level=WARNING >/dev/null
 
 configure: setup
 	@cmake --preset release -DREGATTA_WERROR=$(WERROR) --log-level=WARNING >/dev/null

@@ -2,7 +2,8 @@
 # The build reads this file, and so does the installed package: both look in the same way.
 #
 # A site's own builds are found first through CMAKE_PREFIX_PATH (or PKG_CONFIG_PATH); the StarPU
-# that scripts/setup built is the fallback, handed over in REGATTA_STARPU_FALLBACK (a prefix).
+# that scripts/setup built is the fallback, handed over in REGATTA_STARPU_FALLBACK (a prefix). The
+# oneDNN that scripts/onednn built is used where it is handed over in REGATTA_ONEDNN_PREFIX.
 # REGATTA_MISSING comes back as a list of sentences, one for each library not found.
 
 set(REGATTA_MISSING "")
@@ -75,6 +76,11 @@ function(regatta_library name header library package)
   endif()
 endfunction()
 
+if(REGATTA_ONEDNN_PREFIX)
+  # Not in the cache, so that a build can go back to the system's.
+  set(REGATTA_dnnl_INCLUDE ${REGATTA_ONEDNN_PREFIX}/include)
+  set(REGATTA_dnnl_LIBRARY ${REGATTA_ONEDNN_PREFIX}/lib/libdnnl.so)
+endif()
 regatta_library(dnnl oneapi/dnnl/dnnl.hpp dnnl libdnnl-dev)
 regatta_library(hwloc hwloc.h hwloc libhwloc-dev)
 regatta_library(sqlite sqlite3.h sqlite3 libsqlite3-dev)

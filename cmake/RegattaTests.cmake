@@ -25,9 +25,8 @@ if(test_sources)
   target_link_libraries(regatta_tests PRIVATE
     regatta_app regatta_internal GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(regatta_tests PRIVATE tests)
-  if(REGATTA_SANITIZE)
-    target_compile_options(regatta_tests PRIVATE -O0)  # a third less to compile; kernels are not here
-  endif()
+  # The less these are optimized, the less time they take to compile: kernels are not here.
+  target_compile_options(regatta_tests PRIVATE $<IF:$<BOOL:${REGATTA_SANITIZE}>,-O0,-O1>)
   target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
   # Tests read fixtures and may look at the sources. One file alone is compiled with this folder's
   # name, so that clones share the objects of all others.
@@ -90,12 +89,11 @@ target_link_libraries(regatta_decode_bench PRIVATE regatta_internal regatta_lib)
 add_executable(regatta_loaders_bench bench/decode/loaders.cpp)
 target_link_libraries(regatta_loaders_bench PRIVATE regatta_internal regatta_lib)
 
-# On one core: batch norm beside plain streams and convolutions by two algorithms (docs/cpu.md), sparse
-# convolutions beside dense ones
-# (docs/tickets.md).
+# On one core: batch norm beside plain streams, convolutions by two algorithms, and dense layers in fp32
+# and bf16 (docs/cpu.md); sparse convolutions beside dense ones (docs/tickets.md).
 find_package(benchmark QUIET)
 if(TARGET benchmark::benchmark)
   add_executable(regatta_cpu_bench bench/cpu/batch_norm.cpp bench/cpu/convolution.cpp
-                 bench/cpu/sparse_convolution.cpp)
+                 bench/cpu/dense.cpp bench/cpu/sparse_convolution.cpp)
   target_link_libraries(regatta_cpu_bench PRIVATE regatta_internal regatta_lib benchmark::benchmark)
 endif()

@@ -18,6 +18,7 @@
 #include "base/standard_output.h"
 #include "base/utf8.h"
 #include "base/version.h"
+#include "exec/versions.h"
 #include "train/ranks.h"
 
 namespace regatta::app {
@@ -81,7 +82,10 @@ int dispatch(std::span<const char* const> arguments) {
     return 0;
   }
   if (name == "--version") {
-    std::cout << "regatta " << version << "\n";
+    std::cout << "regatta " << version;
+    for (const auto& [library, which] : library_versions())
+      std::cout << ", " << library << " " << which;
+    std::cout << "\n";
     return 0;
   }
   const std::string_view subject = arguments.size() > 1 ? arguments[1] : "";

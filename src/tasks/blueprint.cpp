@@ -158,9 +158,13 @@ std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup
       pixels * (depthwise ? padded_channels(weight[0])
                           : static_cast<std::size_t>(groups) * padded_channels(weight[0] / groups) *
                                 padded_channels(weight[1]));
-  if (group.kind == DeviceKind::cpu)
-    return conv ? 2 * align_up(padded * sizeof(float)) + padded_channels(weight[0]) * sizeof(float)
-                : 0;
+  if (group.kind == DeviceKind::cpu) {
+    if (conv)
+      return 2 * align_up(padded * sizeof(float)) + padded_channels(weight[0]) * sizeof(float);
+    // Only a dense layer that gives bf16 values reads rounded weights.
+    const bool rounded = value_dtypes(graph, precision)[node.id.value] == Dtype::bf16;
+    return rounded ? static_cast<std::size_t>(weight.elements()) * dtype_bytes(Dtype::bf16) : 0;
+  }
   if (precision == Precision::bf16) return align_up(padded * dtype_bytes(Dtype::bf16));
   return conv && group.layout == Layout::nhwc ? align_up(padded * sizeof(float)) : 0;
 }

@@ -143,9 +143,9 @@ std::size_t gathered_offset(const Blueprint& blueprint, NodeId node, std::size_t
 // The operator at which the chunks of a segment meet after this part, forward or on the way back.
 NodeId meeting_after(const Program& program, std::uint32_t part, bool back);
 
-// Room for a node's parameters in the form its group's kernels read: on CPUs forward and backward
-// copies of a convolution's weights with channels padded to whole blocks, and its bias; on GPUs
-// weights in the group's layout and precision, where they differ from the parameters.
+// Room for parameters in the form that kernels read: on CPUs forward and backward copies of a
+// convolution's weights with channels padded to whole blocks, and its bias; of a bf16 dense layer,
+// rounded weights; on GPUs weights in layout and precision of the group, unless plain.
 std::size_t packed_bytes(const Graph& graph, const Node& node, const DeviceGroup& group,
                          Precision precision);
 

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/shell_word.h"
 #include "base/version.h"
+#include "exec/versions.h"
 #include "platform/machine.h"
 #include "trace/loading.h"
 #include "train/checkpoint.h"
@@ -292,7 +293,11 @@ void write_run_json(const fs::path& folder, const TrainJob& job, std::int64_t la
             {"last_step", last_step},
             {"checkpoints", checkpoints.to_json()},
             {"plan", to_json(job.whole_plan(), job.graph)},
-            {"machine", {{"host", host_name()}, {"cpu", cpu_name()}, {"cpus", available_cpus()}}}};
+            {"machine",
+             {{"host", host_name()},
+              {"cpu", cpu_name()},
+              {"cpus", available_cpus()},
+              {"libraries", library_versions()}}}};
   // So that the run goes on, and can be evaluated, without the file or program it came from.
   if (job.network) json["network"] = *job.network;
   if (!job.class_names.empty()) json[class_names_key] = job.class_names;

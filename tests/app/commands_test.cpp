@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "data/npy.h"
 #include "data/safetensors.h"
+#include "exec/versions.h"
 #include "models/models.h"
 #include "parity/formula.h"
 #include "support/program_run.h"
@@ -47,6 +48,13 @@ TEST(Help, FitsATerminal) {
     std::istringstream lines(run_regatta({std::string(command.name), "--help"}).out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
   }
+}
+
+TEST(Version, NamesTheLibrariesThatKernelsAndTasksComeFrom) {
+  const std::string said = run_regatta({"--version"}).out;
+  for (const auto& [library, which] : library_versions())
+    EXPECT_THAT(said, HasSubstr(", " + library + " " + which));
+  EXPECT_THAT(said, HasSubstr("onednn "));
 }
 
 TEST(ModelsCommand, JsonHasARowForEach) {

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/program.h"
+#include "exec/versions.h"
 #include "platform/machine.h"
 #include "support/places.h"
 #include "support/program_process.h"
@@ -94,6 +95,7 @@ TEST_F(Environment, VariablesOfOpenMpTakeNoCpusAway) {
                            {"KMP_AFFINITY", "compact"}});
   const Json run = trained();
   EXPECT_EQ(run.at("machine").at("cpus"), cpus);
+  EXPECT_EQ(run.at("machine").at("libraries"), Json(library_versions()));
   EXPECT_EQ(run.at("plan").at("nodes")[0].at("groups")[0].at("workers"), cpus);
   EXPECT_THAT(read_file(said), AllOf(StartsWith("using " + std::to_string(cpus) + " of "),
                                      HasSubstr("OMP_NUM_THREADS=1 has no say")));

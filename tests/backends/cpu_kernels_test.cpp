@@ -253,6 +253,7 @@ TEST(EveryCpuKernel, ShowsNotANumberInTheLoss) {
        [](NetBuilder& n, NodeId x) {
          return n.relu(n.conv("b", x, {.channels = 16, .kernel = 3, .groups = 16}));
        }},
+      {"dense and relu", [](NetBuilder& n, NodeId x) { return n.relu(n.dense("b", x, 20)); }},
       {"max_pool", [](NetBuilder& n, NodeId x) { return n.max_pool(x, {.kernel = 3}); }},
       {"average_pool", [](NetBuilder& n, NodeId x) { return n.average_pool(x, {.kernel = 3}); }},
       {"batch_norm and relu", [](NetBuilder& n, NodeId x) { return n.relu(n.batch_norm("b", x)); }},

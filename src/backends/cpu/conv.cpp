@@ -128,7 +128,7 @@ struct Geometry {
   std::int64_t source_values() const { return values_of_one(source); }
   std::int64_t target_values() const { return values_of_one(target); }
   static std::int64_t values_of_one(const Descriptor& values) {
-    const memory::dims dims = values.dims();
+    const memory::dims dims = dims_of(values);
     return dims[1] * dims[2] * dims[3];
   }
 
@@ -158,7 +158,7 @@ struct Geometry {
 // to four times their size, which pays if many pixels use them. docs/cpu.md has the measurements.
 bool winograd_pays(const Geometry& geometry) {
   constexpr std::int64_t least_channels = 32, least_pixels = 512;
-  const memory::dims output = geometry.target.dims();
+  const memory::dims output = dims_of(geometry.target);
   return geometry.type == memory::data_type::f32 && geometry.form == ConvForm::padded &&
          geometry.weights[2] == 3 && geometry.weights[3] == 3 &&
          geometry.strides == memory::dims{1, 1} && geometry.dilates == memory::dims{0, 0} &&

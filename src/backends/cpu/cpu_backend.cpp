@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/dense.h"
 #include "backends/cpu/fp32_copies.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
@@ -25,7 +26,7 @@ const KernelRow& kernel_for(std::string_view op) {
       {"concat", make_concat, kept},
       {"conv", make_conv, kept_in_blocks},
       {"cross_entropy", make_cross_entropy},
-      {"dense", make_dense},
+      {"dense", make_dense, kept},
       {"dropout", make_dropout},
       {"flatten", make_flatten, kept},
       {"gelu", make_gelu},
@@ -188,6 +189,13 @@ void Worker::run(const Instruction& step, const Operands& operands) {
 
 void Worker::pack(const Node& node, std::span<const float* const> parameters, std::byte* packed,
                   std::size_t room) {
+  if (node.op->name == "dense" && backend_.keeps_bf16(node)) {
+    const Shape& weights = backend_.graph_.parameter(node.parameters[0]).shape;
+    if (rounded_bytes(weights) > room)
+      throw Error("dense '" + node.name + "': the plan has no room for its rounded weights");
+    round_dense_weights(weights, parameters[0], packed);
+    return;
+  }
   const ConvFormats* formats = backend_.conv_formats(node);
   if (!formats) return;
   std::unique_ptr<ConvPacker>& packer = packers_->by_node[node.id.value];

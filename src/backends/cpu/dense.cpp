@@ -1,8 +1,9 @@
-// The dense layer: three matrix products on plain row-major matrices.
+// The dense layer in fp32: three matrix products on plain row-major matrices.
+#include "backends/cpu/dense.h"
+
 #include <algorithm>
 
 #include "backends/cpu/elementwise.h"
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/vector.h"
@@ -94,6 +95,9 @@ class Dense : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dense(const Site& site) { return std::make_unique<Dense>(site); }
+std::unique_ptr<Kernel> make_dense(const Site& site) {
+  if (site.dtype() == Dtype::bf16) return make_dense_bf16(site);
+  return std::make_unique<Dense>(site);
+}
 
 }  // namespace regatta::cpu

@@ -1,5 +1,6 @@
-// oneDNN behind one small door: versions 2 and 3 differ only in how primitive descriptors are made,
-// and executing through the C interface spares a map per call.
+// oneDNN behind one small door. All differences between versions 2 and 3 are here: how primitive
+// descriptors are made, and what some members are called. Executing through the C interface spares
+// a map per call.
 #pragma once
 
 #include <limits>
@@ -20,6 +21,14 @@ void prepare_onednn();
 
 dnnl::memory::format_tag data_tag(Layout layout);
 dnnl::memory::data_type data_type(Dtype dtype);
+
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return desc.get_dims();
+#else
+  return desc.dims();
+#endif
+}
 
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe(const dnnl::primitive_attr& attr, Args&&... args) {

@@ -108,7 +108,7 @@ std::optional<WeightTiles> WeightTiles::of(const dnnl::memory::desc& desc,
       {tag::IOhw16o16i, {16, true, true}},   {tag::OIhw8i8o, {8, false, false}},
       {tag::OIhw8o8i, {8, false, true}},
   };
-  const dnnl::memory::dims dims = desc.dims();
+  const dnnl::memory::dims dims = dims_of(desc);
   if (dims.size() != 4) return std::nullopt;
   for (const Form& form : forms)
     if (desc == dnnl::memory::desc(dims, dnnl::memory::data_type::f32, form.name))
