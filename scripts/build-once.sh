@@ -10,6 +10,7 @@
 export LC_ALL=C
 
 cache=${REGATTA_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/regatta}
+cache=${cache%/}
 log=$cache/${library:?}-build.log
 
 say() { echo "$library: $*" >&2; }

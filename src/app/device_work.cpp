@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "app/chunks_by_speed.h"
 #include "tasks/placement.h"
@@ -97,11 +98,16 @@ double DeviceMeasure::by_speed(std::int64_t groups) const {
 Plan DeviceMeasure::plan_of(const Cut& cut, const Platform& platform) const {
   NodeOptions options = options_;
   options.plan.segments = options.plan.segments.value_or(cut.segments);
+  const std::int64_t samples = cut.groups * granule_of(graph_);
+  // The user's list of sizes is of the whole batch.
+  if (auto& chunks = options.plan.chunks;
+      chunks && chunks->size() > 1 && std::reduce(chunks->begin(), chunks->end()) != samples)
+    chunks.reset();
   if (cut.chunks > 0) options.plan.chunks = {{cut.chunks}};
   if (cut.workers > 0) options.workers = cut.workers;
   std::vector<DeviceShare> devices;
   for (const NamedNode& node : all_nodes(platform))
-    devices.push_back({node.name, group_, cut.groups * granule_of(graph_), {}, cut.team});
+    devices.push_back({node.name, group_, samples, {}, cut.team});
   Plan plan = plan_for_devices(graph_, recipe_, platform, devices, options);
   // Loading must not be part of a task that computes. A GPU's never is.
   if (groups_of(plan).front()->kind == DeviceKind::cpu) plan.gather_phases = false;

@@ -13,10 +13,14 @@ using optimize::CostLine;
 // Batches of more samples are bounded without the costs of every size of chunk.
 constexpr std::int64_t most_chunk_sizes = 1024;
 
-// Sizes of chunks whose costs are looked up: powers of `ratio`, and the batch.
-std::vector<std::int64_t> sizes_up_to(std::int64_t batch, std::int64_t ratio) {
+// Sizes of chunks whose costs are looked up. What was measured may be cheaper at one size than the
+// sizes around it suggest: all up to 32, then in steps of a sixteenth. An estimate hardly depends
+// on the size: powers of 4.
+std::vector<std::int64_t> sizes_up_to(std::int64_t batch, bool measured) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size < batch; size *= ratio) sizes.push_back(size);
+  for (std::int64_t size = 1; size < batch;
+       size = measured ? size + std::max<std::int64_t>(1, size / 16) : 4 * size)
+    sizes.push_back(size);
   sizes.push_back(batch);
   return sizes;
 }
@@ -51,8 +55,7 @@ LeastWork::LeastWork(const DeviceMeasure& measure, const PlatformGroup& group, s
     if (cpu) consider(size, 2, team, workers);
     if (!cpu || size == batch) consider(size, 1, team, workers);
   };
-  // Powers of two are what is measured; an estimate hardly depends on the size.
-  for (const std::int64_t size : sizes_up_to(batch, known_by_task_ ? 2 : 4)) {
+  for (const std::int64_t size : sizes_up_to(batch, known_by_task_)) {
     consider_both(size, several ? 1 : 0, 0);
     if (several) consider_both(size, group.count, 0);
   }

@@ -31,8 +31,8 @@ class LeastWork {
                   double watts, double load_s, double load_j) const;
 
   std::int64_t batch_;
-  // What each task of a plan costs is the sum of what it does. An estimate in FLOP/s speaks of
-  // tasks that compute, whatever they do besides; and tasks of a GPU are measured as wholes.
+  // Whether updates and loading have costs of their own. They have none in an estimate in FLOP/s,
+  // which prices a task by its FLOPs alone, nor on a GPU, whose tasks are measured whole.
   bool known_by_task_;
   std::vector<Way> ways_;
 };

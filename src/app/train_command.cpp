@@ -12,8 +12,10 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_reader.h"
 #include "base/scratch_folder.h"
 #include "base/shell_word.h"
+#include "exec/cuda_runner.h"
 #include "platform/disturbance.h"
 #include "platform/probe.h"
 #include "train/checkpoint.h"
@@ -22,6 +24,7 @@
 #include "train/rank_memory.h"
 #include "train/share_anew.h"
 #include "train/weights.h"
+#include "tune/choose.h"
 #include "tune/recomputation.h"
 #include "tune/stored_profile.h"
 
@@ -176,6 +179,16 @@ int follow_first_rank(Ranks& ranks, const TrainFlags& flags, const TensorFile& i
   return 0;
 }
 
+// Unless shares were made anew, a run goes on with the devices of its plan.
+void require_devices_of(const std::string& run, const TrainJob& job) {
+  if (!gpu_of(job.plan) || why_not([] { require_cuda(); }).empty()) return;
+  throw InputError(run +
+                   " was planned for a GPU, and there is none to use here; to train on from its "
+                   "weights without one: regatta train --from " +
+                   latest_checkpoint(run).string() + " --devices cpu --model " + job.recipe.model +
+                   " --data " + job.recipe.data);
+}
+
 }  // namespace
 
 int run_train(std::span<const char* const> arguments) {
@@ -205,6 +218,7 @@ int run_train(std::span<const char* const> arguments) {
   const TrainJob& job = asked.planned.job;
   TrainGoal& goal = asked.goal;
   on_all_ranks(ranks.get(), [&] {
+    if (flags.resume) require_devices_of(*flags.resume, job);
     require_runnable(job);
     if (ranks) replans(flags);
   });

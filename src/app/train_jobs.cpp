@@ -8,8 +8,6 @@
 #include "app/devices.h"
 #include "app/tuning_flags.h"
 #include "base/error.h"
-#include "base/json_reader.h"
-#include "exec/cuda_runner.h"
 #include "platform/machine.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -171,12 +169,6 @@ AskedRun resumed_run(const CLI::App& app, const TrainFlags& flags) {
   if (job.plan.scheduler != own_scheduler) job.plan.pace_s = 0;  // only this one keeps a pace
   // A fixed order belongs to the task list made for the plan's own number of CPUs: that stays.
   if (job.plan.order.empty()) job.plan.cpus = available_cpus();
-  if (gpu_of(job.plan))
-    if (const std::string why = why_not([] { require_cuda(); }); !why.empty())
-      throw InputError(*flags.resume +
-                       " was planned for a GPU, and there is no usable one "
-                       "here; to go on from its weights without it: train --from " +
-                       *flags.resume + " --devices cpu");
   AskedRun asked;
   asked.goal.last_step = flags.epochs || flags.steps ? last_step_asked(flags, job) : run.last_step;
   asked.policy = run.checkpoints;

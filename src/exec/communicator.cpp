@@ -91,7 +91,7 @@ Communicator::~Communicator() {
     peer.out.reset();
     transport_->leave(std::make_shared<const std::vector<char>>(std::move(peer.room)));
   }
-  transport_->leave(std::make_shared<const std::string>(std::move(last_word_)));
+  transport_->leave(last_word_);
 }
 
 void Communicator::start(Travel travel) {
@@ -105,7 +105,8 @@ void Communicator::start(Travel travel) {
 void Communicator::give_up(const std::string& why) noexcept try {
   std::unique_lock lock(mutex_);
   if (speaks_ || failure_) return;
-  last_word_ = why.empty() ? "it ended early" : why.substr(0, longest_word - 1);
+  last_word_ = std::make_shared<const std::string>(why.empty() ? "it ended early"
+                                                               : why.substr(0, longest_word - 1));
   speaks_ = true;
   wake_.notify_all();
   wake_.wait_for(lock, std::chrono::seconds(1), [&] { return spoken_; });
@@ -306,7 +307,7 @@ void Communicator::watch_peers() {
       static constexpr char alive = '\0';
       peer.out = transport_->send(
           peer.rank, control_tag,
-          speaks ? std::as_bytes(std::span(last_word_.c_str(), last_word_.size() + 1))
+          speaks ? std::as_bytes(std::span(last_word_->c_str(), last_word_->size() + 1))
                  : std::as_bytes(std::span(&alive, 1)));
       if (speaks)
         for (int tries = 0; tries < 100 && !peer.out->done(); ++tries)

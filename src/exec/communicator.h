@@ -109,7 +109,7 @@ class Communicator {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Travel> started_;
-  std::string last_word_;  // to be told to all
+  std::shared_ptr<const std::string> last_word_;  // to be told to all
   bool speaks_ = false, spoken_ = false, stops_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

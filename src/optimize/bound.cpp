@@ -140,8 +140,8 @@ const Device* only_device(const Problem& problem, const Scenario& scenario) {
   return known ? only : nullptr;
 }
 
-// How many times as much a sample of the batch needs, cut into chunks, as the least that one of any
-// chunk does.
+// By what factor the batch, cut into chunks that are possible, costs more than if each sample cost
+// the least that any size of chunk allows.
 struct Stretch {
   Rational seconds = 1, joules = 1;
   bool possible = true;
@@ -158,8 +158,8 @@ Stretch stretch_of(const DeviceState& state, std::int64_t batch, double longest_
           times(cost.joules, total(state.least.joules).at(samples))};
 }
 
-// Chunks must be computed side by side: one after the other they take longer than a step. They meet
-// then.
+// Whether every plan must compute chunks side by side, since one after the other they take longer
+// than a step. Then gradients and statistics have to meet, which costs too.
 bool must_meet(const Device& device, std::int64_t batch, double longest_s) {
   return std::ranges::all_of(device.states, [&](const DeviceState& state) {
     return least_in_one_lane(state.least, batch) * (1 - rounding) > longest_s;

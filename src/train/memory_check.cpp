@@ -153,7 +153,7 @@ std::size_t workspace_of(const TrainJob& job, const Blueprint& blueprint, Purpos
 // Bytes by kind that a part of the job needs.
 using NeededBy = std::function<BytesByKind(const RankPart& part)>;
 
-// `mapped`: of the limit that is asked about, see bytes_mapped().
+// `mapped`: what mapped_of() says of the limit that is asked about.
 BytesByKind node_memory(const TrainJob& job, const RankPart& part, Purpose purpose,
                         std::int64_t mapped = 0) {
   const Blueprint blueprint = blueprint_of(job, part, purpose);

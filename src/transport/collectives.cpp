@@ -25,8 +25,8 @@ bool arrives(Message& message, int rank, const Lost& lost) {
   return true;
 }
 
-// Numbers go at once or not at all; the text of a message that is given up is left to the
-// transport.
+// MPI buffers a message of one number at once, so that one may lie on the stack. A text may still
+// be read after its message was given up, so the transport takes it over then.
 void send_text(Transport& transport, int to, const std::string& own, const Lost& lost = {}) {
   const auto copy = lost ? std::make_shared<const std::string>(own) : nullptr;
   const std::string& text = copy ? *copy : own;

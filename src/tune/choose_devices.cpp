@@ -37,16 +37,16 @@ class DeviceSearch {
       return kind_of(each.granularity) == PlanKind::gpu;
     };
     std::vector<Candidate>& all = choice_.candidates;
-    choice_.by_costs = std::ranges::any_of(all, [&](const Candidate& each) {
-      return known(each) && (both_named || gpu_alone_computes(each));
-    });
-    std::erase_if(all, [&](const Candidate& each) {
-      if (choice_.by_costs) return !known(each);
-      return !both_named && !gpu_alone_computes(each);
-    });
     const auto rest =
         std::ranges::stable_partition(all, [&](const Candidate& each) { return fits_(each.plan); });
     if (rest.begin() != all.begin()) all.erase(rest.begin(), rest.end());
+    const bool gpu_can = std::ranges::any_of(all, gpu_alone_computes);
+    choice_.by_costs = std::ranges::any_of(all, [&](const Candidate& each) {
+      return known(each) && (!gpu_can || gpu_alone_computes(each));
+    });
+    std::erase_if(all, [&](const Candidate& each) {
+      return choice_.by_costs ? !known(each) : gpu_can && !gpu_alone_computes(each);
+    });
     std::ranges::stable_sort(all, {}, &Candidate::predicted);
     return std::move(choice_);
   }

@@ -53,6 +53,9 @@ std::vector<std::int64_t> fine_chunks(const TrainJob& job, const PlanOptions& op
 // more is known of that: of a large network only small chunks are measured, which is enough.
 // Nothing if one of `teams`, which are to be compared too, was never measured.
 Known known_of_cores(const TrainJob& job, PlanOptions options, std::vector<int> teams) {
+  // A list of sizes beside a GPU cuts the CPU's share alone.
+  if (options.devices.size() > 1 && options.chunks && options.chunks->size() > 1)
+    options.chunks.reset();
   options.devices = {DeviceKind::cpu};
   options.shares.reset();
   const Known coarse = known_of(job, options, job.profile);

@@ -64,7 +64,8 @@ struct Measured {
   double fixed = 0, sample = 0;  // of forward and backward, on a core at full speed
 };
 
-Measured measured() {
+// `dip`: of what it would be, the cost of a chunk of 24 samples.
+Measured measured(double dip = 1) {
   std::vector<Observation> seen;
   Measured made;
   for (const char* segments : {"step", "block"})
@@ -88,13 +89,14 @@ Measured measured() {
             const bool computes = runs_part(action.phase);
             const double fixed = computes ? fixed_s / team : 1e-7;
             const double each = computes ? piece.name->flops * flop_s / team : 1e-9;
-            for (const double samples : {1, 2, 4, 8, 16, 32, 48})
+            for (const double samples : {1, 2, 4, 8, 16, 24, 32, 48})
               for (int busy = 1; busy <= 2 / team; ++busy)
                 for (int i = 0; i < 4; ++i) {
                   const double size =
                       of_chunk(action.phase) ? samples : piece.size * samples / (batch / 2.0);
-                  seen.push_back({piece.name->signature, size, busy,
-                                  computes ? fixed + each * samples : 1e-7});
+                  seen.push_back(
+                      {piece.name->signature, size, busy,
+                       computes ? (samples == 24 ? dip : 1) * (fixed + each * samples) : 1e-7});
                 }
             if (!counts || !computes) continue;
             made.fixed += fixed;
@@ -179,6 +181,19 @@ TEST_P(UnequalCores, HaveABoundBelowAllPlansOfTwoChunks) {
       EXPECT_LE(made.bound.step_s, simulated.step_s.front()) << fast;
       EXPECT_LE(made.bound.energy_j, simulated.energy_j.front()) << fast;
     }
+}
+
+// Two chunks of 24 on two equal workers: a bound by the costs of 16 and 32 samples would be above.
+TEST(BoundOfChunks, KnowsASizeThatIsCheaperThanThoseAroundIt) {
+  const Measured dented = measured(0.7);
+  const Platform equal = two_cores(1);
+  const Optimized made = optimized_plan(network(), recipe(), equal, dented.profiles, options(),
+                                        {.objective = optimize::Objective::time});
+  NodeOptions halves = options();
+  halves.plan.chunks = std::vector<std::int64_t>{2};
+  sim::PreparedFleet fleet(network(), recipe(), equal, dented.profiles);
+  fleet.follow(plan_for_devices(network(), recipe(), equal, {{"n", "cpu", batch}}, halves));
+  EXPECT_LE(made.bound.step_s, sim::simulate(fleet.fleet(), {.steps = 4}).step_s.front());
 }
 
 INSTANTIATE_TEST_SUITE_P(Times, UnequalCores, testing::Values(2, 3));

@@ -366,6 +366,13 @@ TEST(Choose, AGpuThatWasNeverMeasuredComputesEvenIfTheCoresWere) {
       [](const Blueprint& blueprint) { return std::make_unique<GpuNeverMeasured>(blueprint); });
   EXPECT_EQ(kind_of(choice.best().granularity), PlanKind::gpu);
   EXPECT_FALSE(choice.by_costs);
+
+  const Choice too_small = choose(
+      graph, recipe_of(graph, 64), options,
+      [](const Blueprint& blueprint) { return std::make_unique<GpuNeverMeasured>(blueprint); },
+      [](const Plan& plan) { return gpu_of(plan) == nullptr; });
+  EXPECT_NE(kind_of(too_small.best().granularity), PlanKind::gpu) << "no plan fits into the GPU";
+  EXPECT_TRUE(too_small.by_costs);
 }
 
 TEST(Choose, AGpuAsFastAsTheCoresSharesTheBatchWithThem) {
