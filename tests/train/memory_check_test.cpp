@@ -230,8 +230,8 @@ TEST(MemoryCheck, AShareThatDoesNotFitIntoTheGpuNamesABatchThatDoes) {
   EXPECT_TRUE(fits_gpu(on_cores, on_cores.plan, {"the GPU", 1 << 30, 0}));
 }
 
-// The largest of VGG-11's gradients behind a relu: those of the convolutions before each pooling are
-// rectified after it, so that of the third convolution, 256 channels of 8x8.
+// The largest of VGG-11's gradients behind a relu: those of the convolutions before each pooling
+// are rectified after it, so that of the third convolution, 256 channels of 8x8.
 TEST(MemoryCheck, AGpuKeepsTheGradientBehindARelu) {
   JobOptions options;
   options.model = "vgg11";
