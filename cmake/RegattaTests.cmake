@@ -26,7 +26,11 @@ if(test_sources)
     regatta_app regatta_internal GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(regatta_tests PRIVATE tests)
   # The less these are optimized, the less time they take to compile: kernels are not here.
-  target_compile_options(regatta_tests PRIVATE $<IF:$<BOOL:${REGATTA_SANITIZE}>,-O0,-O1>)
+  if(REGATTA_SANITIZE)
+    target_compile_options(regatta_tests PRIVATE -O0)
+  else()
+    target_compile_options(regatta_tests PRIVATE -O1)
+  endif()
   target_precompile_headers(regatta_tests PRIVATE ${common_headers} <gmock/gmock.h> <gtest/gtest.h>)
   # Tests read fixtures and may look at the sources. One file alone is compiled with this folder's
   # name, so that clones share the objects of all others.
