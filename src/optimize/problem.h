@@ -38,11 +38,11 @@ struct ChunkCost {
 // What no plan of the class undercuts, by segment. Joules are those drawn beyond idle.
 struct LeastCosts {
   std::vector<CostLine> seconds, joules;  // forward and backward of some samples
-  // Of chunks of 1, 2, 3, ... samples, by the sizes that teams may have. Empty: nothing is known
-  // but `seconds` and `joules`.
+  // For each size that teams may have, the costs of chunks of 1, 2, 3, ... samples. Empty: nothing
+  // is known but `seconds` and `joules`.
   std::vector<std::vector<ChunkCost>> chunks;
-  // What a step needs beside where several chunks are computed at a time: their gradients and
-  // statistics meet.
+  // A step that computes several chunks at a time needs this in addition, in seconds and joules:
+  // their gradients and statistics meet.
   double meeting_s = 0, meeting_j = 0;
   // The step of the segment's parameters, which some device takes once a step of training. Empty:
   // nothing is known of it.

@@ -39,8 +39,8 @@ struct Recipe {
   // last of which may be short; 0: over the whole batch.
   std::int64_t batch_norm_group = 0;
   Precision precision = Precision::fp32;
-  // What gradients are rounded to whenever one rank sends them to another: fp32 (not at all) or
-  // bf16. A run of a single process sends none.
+  // The precision to which gradients are rounded whenever one rank sends them to another: fp32 (not
+  // at all) or bf16. A run of a single process sends none.
   Precision wire_precision = Precision::fp32;
   std::uint64_t seed = 1;
   bool shuffle = true;

@@ -95,7 +95,7 @@ double exchange_seconds(NodeUpdate update, const std::vector<int>& sites, const 
   place.ranks = static_cast<int>(sites.size());
   place.sites = sites;
   place.update = update;
-  // Of a hierarchy the members of a site send to other sites at the same time, over one uplink.
+  // In a hierarchy all members of a site send to other sites at the same time, over one uplink.
   RankLinks shared = links;
   if (update == NodeUpdate::hierarchical) {
     std::map<int, int> members;

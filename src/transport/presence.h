@@ -60,7 +60,7 @@ class Presence {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::set<int> lost_;
-  // Of part(): it was called; it can come back. And whether the thread is to end.
+  // part() was called; part() may return; the thread is to end.
   bool parts_ = false, parted_ = false, stops_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

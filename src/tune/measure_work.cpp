@@ -154,7 +154,7 @@ class WorkMeter {
     return gpu_ ? 1 : static_cast<int>(std::clamp<double>(row / duration_.at(size), 1, many_lists));
   }
 
-  // What steps of this size took in a row; nothing if it is not to count.
+  // Runs steps of this size in a row and returns their times; nothing unless they are to count.
   std::vector<Observation> observe(std::int64_t size, bool counts) {
     const Seconds at_best = duration_[size];
     const int count = in_a_row(size);

@@ -279,7 +279,7 @@ TEST(PlanObjective, KeepsALimitOfJoulesByLettingCoresRest) {
   const Json result = planner.plan(file, "time", {"--joules", std::to_string(most)});
   EXPECT_LE(joules_of(result), most);
   EXPECT_TRUE(result.contains("pace_s")) << "without one it takes " << fastest << " J";
-  // Of a run that cannot follow a pace no plan is known that keeps it.
+  // A run with placement hybrid cannot follow a pace, and without one no plan keeps to the joules.
   const ProgramRun refused =
       planner.run_plan(file, "time", {"--joules", std::to_string(most), "--placement", "hybrid"});
   EXPECT_EQ(refused.code, 2);

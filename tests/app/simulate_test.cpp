@@ -218,7 +218,7 @@ TEST(SimulateCommand, FlagsThatMakeAPlanAreRefusedBesideOne) {
     EXPECT_THAT(done.err, HasSubstr("drop " + std::string(flag) + ", or drop the plan"));
     EXPECT_EQ(std::ranges::count(done.err, '\n'), 1) << done.err;
   }
-  // What concerns the platform and the simulation stays.
+  // Flags that concern the platform and the simulation still take effect.
   std::vector<std::string> arguments = simulate;
   arguments.insert(arguments.end(), {"--server-sends", "step", "--images-per-s", "100", "--steps",
                                      "2", "--replicas", "2", "--seed", "3"});
