@@ -48,7 +48,7 @@ class ByteReader {
  private:
   void read(void* to, std::size_t size) {
     if (size > bytes_.size()) throw Error("the simulation's result breaks off");
-    std::memcpy(to, bytes_.data(), size);
+    if (size > 0) std::memcpy(to, bytes_.data(), size);  // an empty vector may have no address
     bytes_.remove_prefix(size);
   }
   std::string_view bytes_;
