@@ -231,8 +231,8 @@ class MpiTransport : public Transport {
   }
   void end_all(int code) override {
     // A rank that exits without MPI_Finalize is enough for Open MPI's mpirun to end the others.
-    // Asked by MPI_Abort, it crashes or hangs now and then in its own clean-up if another rank is
-    // stopped.
+    // Asked by MPI_Abort, it crashes more often in its own clean-up if another rank is stopped, or
+    // hangs.
     if (!std::getenv("OMPI_COMM_WORLD_RANK")) mpi.abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
